@@ -1,0 +1,157 @@
+#include "assembly/execute.hpp"
+
+#include "base/files.hpp"
+#include "base/log.hpp"
+#include "base/terminal.hpp"
+#include "train/trainer.hpp"
+
+#include <malloc.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace lhost {
+namespace {
+
+int32_t usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+// Batches and activations come and go at the same sizes: giving them back to the system and faulting them in again costs
+// up to a tenth of a step.
+void keep_memory() {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 2047 << 20);
+}
+
+const lh_component* find_component(const LoadedPlugin& p, const Selection& s, const lh_component** original) {
+  for (size_t i = 0; i < p.components.size(); ++i) {
+    const std::string_view kind = view(p.components[i].kind);
+    if (kind.substr(0, kind.find('/')) != s.kind || view(p.components[i].name) != s.name) continue;
+    *original = p.originals[i];
+    return &p.components[i];
+  }
+  throw Failure(Exit::plugin, s.path + " does not hold the " + s.kind + " \"" + s.name + "\" that its description promised");
+}
+
+template <class C>
+void create(const Plan& plan, std::string_view kind, C& out, lh_run* run) {
+  if (const Selection* s = plan.find(kind)) out = C(create_component(*s, run));
+}
+template <class C>
+void create(const Plan& plan, std::string_view kind, std::vector<C>& out, lh_run* run) {
+  for (const Selection* s : plan.all(kind)) out.emplace_back(create_component(*s, run));
+}
+
+void note_failure(RunResult& r, Exit code, const std::string& message, const std::string& where) {
+  r.outcome = code == Exit::plugin ? "refused" : "failed";
+  r.code = code;
+  r.error = message;
+  r.error_code = code_name(code == Exit::plugin ? LH_PLUGIN_FAULT : LH_INTERNAL);
+  r.where = where;
+  Terminal& t = Terminal::get();
+  t.error(red("error:", t.error_colour()) + " " + (where.empty() ? "" : "failed in " + where + ": ") + message);
+}
+
+std::string absolute_resume(const Plan& plan, std::string from) {
+  if (from.empty() || from == "last" || from == "best" || from == "auto") return from;
+  const Source source = plan.resume.source("from");
+  if (from[0] == '/' || source.text < 0) return from;
+  return (std::filesystem::path(plan.manifest.texts[static_cast<size_t>(source.text)].folder) / from).lexically_normal();
+}
+
+}  // namespace
+
+Created create_component(const Selection& s, lh_run* run) {
+  const LoadedPlugin& plugin = load_plugin(s.path);
+  const lh_component* original = nullptr;
+  const lh_component* c = find_component(plugin, s, &original);
+  if (c->n_options != s.options.list().size())
+    throw Failure(Exit::plugin, s.path + " changed while it was being loaded; run again");
+  lh_create_args args{sizeof(lh_create_args), 0, s.options.list().data(), s.options.list().size(), run, str(s.instance)};
+  Created out;
+  out.identity = {s.kind, s.name, s.instance, s.version, c->flags};
+  check(c->create(original, &args, &out.self, &out.table));
+  if (!out.self || !out.table) throw Failure(Exit::plugin, s.path + ": create of " + s.kind + " \"" + s.name + "\" gave nothing");
+  return out;
+}
+
+void create_components(const Plan& plan, Components& c, lh_run* run) {
+  create(plan, "profiler", c.profiler, run);
+  create(plan, "logger", c.loggers, run);
+  create(plan, "checkpointer", c.checkpointers, run);
+  create(plan, "launcher", c.launcher, run);
+  create(plan, "accelerator", c.accelerator, run);
+  create(plan, "collective", c.collective, run);
+  create(plan, "precision", c.precision, run);
+  create(plan, "strategy", c.strategy, run);
+  create(plan, "data", c.data, run);
+  create(plan, "model", c.model, run);
+  create(plan, "optimizer", c.optimizer, run);
+  create(plan, "scheduler", c.scheduler, run);
+  create(plan, "callback", c.callbacks, run);
+}
+
+lh_engine_config engine_config(const Settings& s) {
+  return {sizeof(lh_engine_config), s.threads > 0 ? s.threads : usable_cores(), s.seed, s.flush_denormal ? 1u : 0u, 0};
+}
+
+Engine start_engine(const std::string& path) {
+  static const bool offered = [] {
+    offer_services([](std::string_view id) { return host_service(id); });
+    return true;
+  }();
+  (void)offered;
+  return load_engine(path.empty() ? installation().engine : path);
+}
+
+RunResult execute(const Plan& plan, const ExecuteOptions& options) {
+  keep_memory();
+  Settings settings = settings_of(plan);
+  for (const CheckpointPolicy& p : settings.checkpoints) check_filename_pattern(p.filename);
+  std::string resume = absolute_resume(plan, settings.resume);
+  if (resume == "auto") resume = has_resume_point(settings.dir, settings.name) ? "last" : "";
+  ResumePoint point;
+  if (!resume.empty()) {
+    point = find_resume_point(settings.dir, settings.name, resume);
+    if (settings.checkpoints.empty())
+      throw Failure(Exit::usage, "resume: the manifest has no [[checkpoint]], so nothing can read " + point.file);
+  }
+  const bool fits = std::find(settings.stages.begin(), settings.stages.end(), kFit) != settings.stages.end();
+  RunResult result;
+  result.run_folder = fits && !point.run_folder.empty() ? point.run_folder : new_run_folder(settings.dir, settings.name);
+  write_atomically(result.run_folder + "/manifest.resolved.toml", settings.manifest);
+  log_to_file(result.run_folder + "/host.log");
+  // On the heap: a logger that hangs for good keeps its thread, which still uses these.
+  struct Run {
+    Engine engine;
+    std::unique_ptr<RunHandle> handle;
+    Components components;
+    std::unique_ptr<Trainer> trainer;
+  };
+  auto run = std::make_unique<Run>();
+  try {
+    run->engine = start_engine(options.engine);
+    const lh_engine_config config = engine_config(settings);
+    run->handle = std::make_unique<RunHandle>(run->engine, config);
+    create_components(plan, run->components, run->handle->get());
+    run->trainer = std::make_unique<Trainer>(run->engine, *run->handle, run->components, settings, result.run_folder, point.file);
+    result = run->trainer->run();
+    if (run->trainer->abandoned()) run.release();
+  } catch (const Failure& f) {
+    note_failure(result, f.code, f.what(), "");
+    write_result(result);
+  } catch (const ComponentFailure& f) {
+    const bool fault = f.code == LH_PLUGIN_FAULT || f.code == LH_ABI_MISMATCH;
+    note_failure(result, fault ? Exit::plugin : Exit::failed, f.what(), f.component + " (" + f.where + ")");
+    write_result(result);
+  }
+  log_to_file("");
+  return result;
+}
+
+}  // namespace lhost

@@ -1,0 +1,336 @@
+#include "assembly/resolve.hpp"
+
+#include "base/text.hpp"
+#include "plugin/describe.hpp"
+#include "plugin/loader.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace lhost {
+namespace {
+
+// What the run cannot do without, beside what its stages need.
+bool is_required(std::string_view kind, const std::vector<std::string>& stages) {
+  if (kind == "optimizer") return std::find(stages.begin(), stages.end(), "fit") != stages.end();
+  return kind == "accelerator" || kind == "launcher" || kind == "strategy" || kind == "precision" || kind == "model" ||
+         kind == "data";
+}
+
+std::vector<std::string> list_of(const lh_value& v) {
+  std::vector<std::string> out;
+  for (uint32_t i = 0; i < v.n; ++i) out.emplace_back(v.u.ls[i].ptr, v.u.ls[i].len);
+  return out;
+}
+
+class Resolver {
+ public:
+  Resolver(const ResolveInput& input, Diagnostics& diagnostics)
+      : registry_(search_path(input.plugin_dirs), libtorch_version_or_empty()), d_(diagnostics) {
+    plan_.manifest = load_manifest(input.manifest, d_);
+  }
+
+  Plan resolve() {
+    if (!plan_.manifest.complete) return std::move(plan_);
+    plan_.run = check("run", run_keys());
+    plan_.trainer = check("trainer", trainer_keys());
+    plan_.resume = check("resume", resume_keys());
+    select_all();
+    describe_all();
+    check_options();
+    check_unknown();
+    check_rules();
+    build_resolved();
+    return std::move(plan_);
+  }
+
+  std::vector<std::string> refusals;  // found, but this host does not load it
+
+ private:
+  const Texts& texts() const { return plan_.manifest.texts; }
+  const Node& table(const std::string& path) const {
+    static const Node empty = [] {
+      Node n;
+      n.type = Node::Type::table;
+      return n;
+    }();
+    const Node* n = plan_.manifest.root.at_path(path);
+    return n && n->is_table() ? *n : empty;
+  }
+  Values check(const std::string& path, const Schema& schema) {
+    return check_table(table(path), path, schema, texts(), d_);
+  }
+
+  void select_all() {
+    const std::vector<std::string> stages = list_of(plan_.run["stages"]);
+    for (const KindTable& k : kind_tables()) {
+      const Node* node = plan_.manifest.root.find(k.table);
+      if (!k.list) {
+        if (node && node->is_table() && (node->find("use") || node->find("plugin") || is_required(k.kind, stages)))
+          select(k.kind, k.table);
+        else if (node && node->is_table() && !node->table.empty())
+          d_.add(node->source, k.table, "names no component; add use = \"...\" (" + installed(k.kind) + ")");
+        else if (is_required(k.kind, stages))
+          d_.add({}, k.table, std::string("is missing; add [") + k.table + "] with use = \"...\" (" + installed(k.kind) + ")");
+        continue;
+      }
+      if (!node || node->type != Node::Type::array) continue;
+      for (size_t i = 0; i < node->array.size(); ++i)
+        select(k.kind, std::string(k.table) + "[" + std::to_string(i) + "]");
+    }
+  }
+
+  std::string installed(const std::string& kind) const {
+    const auto names = registry_.names(kind);
+    return names.empty() ? "no " + kind + " is installed" : join(names, ", ");
+  }
+
+  void select(const std::string& kind, const std::string& instance) {
+    Selection s;
+    s.kind = kind;
+    s.instance = instance;
+    const Node& node = table(instance);
+    Schema schema = selection_keys();
+    const Schema& part = host_part(kind);
+    schema.insert(schema.end(), part.begin(), part.end());
+    s.host = check_table(node, instance, schema, texts(), d_);
+    const std::string use = s.host.has("use") ? s.host.text("use") : "";
+    if (s.host.has("plugin")) by_path(s, use);
+    else if (!use.empty()) by_name(s, use);
+    else d_.add(node.source, instance, "names no component; add use = \"...\" (" + installed(kind) + ")");
+    const std::string wanted = s.host.has("version") ? s.host.text("version") : "";
+    const bool fits = s.version == wanted || s.version.rfind(wanted + ".", 0) == 0;
+    if (!s.path.empty() && !wanted.empty() && !fits)
+      d_.add(s.host.source("version"), instance + ".version",
+             "the installed " + kind + " \"" + s.name + "\" has version " + s.version + ", the manifest wants " + wanted);
+    plan_.selections.push_back(std::move(s));
+  }
+
+  void take(Selection& s, const Installed& found, const std::string& name) {
+    s.path = found.path;
+    s.origin = found.origin;
+    s.version = found.note.version;
+    s.name = name;
+  }
+
+  void by_name(Selection& s, std::string use) {
+    const Source source = s.host.source("use");
+    if (use == "auto" && s.kind == "accelerator") {
+      const auto names = registry_.names(s.kind);
+      if (names.empty()) return d_.add(source, s.instance + ".use", "no accelerator is installed");
+      use = names.size() == 1 ? names.front() : "cpu";
+    }
+    const Installed* found = nullptr;
+    try {
+      found = registry_.find(s.kind, use);
+    } catch (const Failure& f) {
+      return d_.add(source, s.instance + ".use", f.what());
+    }
+    if (!found) {
+      const std::string close = closest(use, registry_.names(s.kind));
+      return d_.add(source, s.instance + ".use",
+                    "no " + s.kind + " \"" + use + "\" is installed" +
+                        (close.empty() ? "" : "; did you mean \"" + close + "\"?") + " (" + installed(s.kind) + ")");
+    }
+    if (!found->refused.empty())
+      return refusals.push_back(s.instance + ".use: " + s.kind + " \"" + use + "\": " + found->path + ": " + found->refused);
+    take(s, *found, use);
+  }
+
+  void by_path(Selection& s, const std::string& use) {
+    const Source source = s.host.source("plugin");
+    const std::string path = s.host.text("plugin");
+    Installed found;
+    try {
+      found = registry_.read(path);
+    } catch (const Failure& f) {
+      if (f.code == Exit::usage) return d_.add(source, s.instance + ".plugin", f.what());
+      return refusals.push_back(s.instance + ".plugin: " + f.what());
+    }
+    if (!found.refused.empty()) return refusals.push_back(s.instance + ".plugin: " + found.path + ": " + found.refused);
+    std::vector<std::string> names;
+    for (const NotedComponent& c : found.note.components)
+      if (c.kind == s.kind) names.push_back(c.name);
+    found.origin = "manifest";
+    if (names.empty()) {
+      std::vector<std::string> has;
+      for (const NotedComponent& c : found.note.components) has.push_back(c.kind + " " + c.name);
+      d_.add(source, s.instance + ".plugin", path + " holds no " + s.kind + "; it holds " + join(has, ", "));
+    } else if (!use.empty() && std::find(names.begin(), names.end(), use) == names.end()) {
+      d_.add(s.host.source("use"), s.instance + ".use", path + " holds no " + s.kind + " \"" + use + "\"; it holds " + join(names, ", "));
+    } else if (use.empty() && names.size() > 1) {
+      d_.add(source, s.instance + ".plugin", path + " holds several of this kind; choose with use = ... (" + join(names, ", ") + ")");
+    } else {
+      take(s, found, use.empty() ? names.front() : use);
+    }
+  }
+
+  void describe_all() {
+    std::vector<std::string> paths;
+    for (const Selection& s : plan_.selections)
+      if (!s.path.empty() && std::find(paths.begin(), paths.end(), s.path) == paths.end()) paths.push_back(s.path);
+    for (Described& x : try_describe_plugins(paths)) {
+      if (x.broken.empty()) described_[x.plugin.path] = std::move(x.plugin);
+      else refusals.push_back(x.broken);
+    }
+  }
+
+  const ComponentDescription* description(const Selection& s) const {
+    const auto i = described_.find(s.path);
+    return i == described_.end() ? nullptr : i->second.find(s.kind, s.name);
+  }
+
+  void check_options() {
+    for (Selection& s : plan_.selections) {
+      const ComponentDescription* c = description(s);
+      if (!c) continue;
+      s.version = c->version;
+      s.options = check_table(table(s.instance), s.instance, c->options, texts(), d_);
+      if (s.kind == "optimizer") check_groups(s, *c);
+    }
+  }
+
+  // A group overrides the optimizer's hyper-parameters: the same options, none of them required, without defaults.
+  void check_groups(Selection& s, const ComponentDescription& c) {
+    for (size_t i = 0; i < c.options.size(); ++i)
+      if (c.options[i].flags & LH_O_HYPER) {
+        s.hyper.push_back(i);
+        OptionSpec o = c.options[i];
+        o.def.clear();
+        o.flags &= ~uint32_t{LH_O_REQUIRED};
+        group_schema_.push_back(o);
+      }
+    const Node* groups = table(s.instance).find("group");
+    if (!groups) return;
+    if (groups->type != Node::Type::array || !groups->is_array_of_tables())
+      return d_.add(groups->source, "optimizer.group", std::string("found ") + type_name(groups->type) +
+                                                           ", expected tables; write [[optimizer.group]]");
+    for (size_t i = 0; i < groups->array.size(); ++i) {
+      const std::string prefix = "optimizer.group[" + std::to_string(i) + "]";
+      s.groups.push_back(check_table(groups->array[i], prefix, group_keys(), texts(), d_));
+      s.group_hyper.push_back(check_table(groups->array[i], prefix, group_schema_, texts(), d_));
+    }
+  }
+
+  void check_unknown() {
+    KnownKeys everything = host_known_keys();
+    for (const Selection& s : plan_.selections)
+      if (const ComponentDescription* c = description(s))
+        for (const OptionSpec& o : c->options) everything[s.kind + " " + s.name].push_back(o.key);
+    report_unknown(plan_.manifest.root, "", {&root_keys()}, everything, d_);
+    report_unknown(table("run"), "run", {&run_keys()}, everything, d_);
+    report_unknown(table("trainer"), "trainer", {&trainer_keys()}, everything, d_);
+    report_unknown(table("resume"), "resume", {&resume_keys()}, everything, d_);
+    for (const Selection& s : plan_.selections) {
+      const ComponentDescription* c = description(s);
+      if (!c) continue;  // its options are not known; the selection itself is the error
+      report_unknown(table(s.instance), s.instance, {&selection_keys(), &host_part(s.kind), &c->options}, everything, d_);
+      for (size_t i = 0; i < s.groups.size(); ++i) {
+        const std::string prefix = "optimizer.group[" + std::to_string(i) + "]";
+        report_unknown(table(prefix), prefix, {&group_keys(), &group_schema_}, everything, d_);
+      }
+    }
+  }
+
+  void check_rules() {
+    check_together(plan_.run, plan_.trainer, d_);
+    std::vector<const Values*> policies;
+    for (const Selection& s : plan_.selections) {
+      if (s.kind == "data") check_data(s.host, d_);
+      if (s.kind == "checkpointer") policies.push_back(&s.host);
+    }
+    check_checkpoints(policies, d_);
+    const int64_t devices = plan_.trainer["devices"].n;
+    const int64_t nodes = plan_.trainer.integer("num_nodes");
+    if (devices > 1 || nodes > 1)
+      d_.add(plan_.trainer.source(devices > 1 ? "devices" : "num_nodes"), devices > 1 ? "trainer.devices" : "trainer.num_nodes",
+             "found " + std::to_string(devices > 1 ? devices : nodes) +
+                 ", but this version trains on one device; use 1 or \"auto\"");
+  }
+
+  // Every key with its value: what the user wrote, and the defaults.
+  void build_resolved() {
+    Node& root = plan_.resolved;
+    root.type = Node::Type::table;
+    const auto add = [&](const std::string& prefix, const Values& values) {
+      for (const OptionSpec& o : values.schema()) {
+        if (o.key == "always") continue;
+        const Node& n = values.node(o.key);
+        if (n.type != Node::Type::none && o.type != LH_T_NONE) put(root, prefix + o.key, n);
+      }
+    };
+    add("run.", plan_.run);
+    put(root, "run.name", [&] {
+      Node n;
+      n.type = Node::Type::string;
+      n.string = plan_.name();
+      if (plan_.run.has("name")) n.source = plan_.run.source("name");
+      return n;
+    }());
+    add("trainer.", plan_.trainer);
+    add("resume.", plan_.resume);
+    std::map<std::string, Node> lists;
+    for (const Selection& s : plan_.selections) {
+      Node t;
+      t.type = Node::Type::table;
+      for (const Values* v : {&s.host, &s.options})
+        for (const OptionSpec& o : v->schema())
+          if (const Node& n = v->node(o.key); n.type != Node::Type::none && o.type != LH_T_NONE) put(t, o.key, n);
+      if (!s.groups.empty()) put(t, "group", *table(s.instance).find("group"));
+      const auto bracket = s.instance.find('[');
+      if (bracket == std::string::npos) put(root, s.instance, t);
+      else {
+        Node& list = lists[s.instance.substr(0, bracket)];
+        list.type = Node::Type::array;
+        list.array.push_back(t);
+      }
+    }
+    for (auto& [name, list] : lists) put(root, name, std::move(list));
+  }
+
+  Registry registry_;
+  Diagnostics& d_;
+  Plan plan_;
+  std::map<std::string, PluginDescription> described_;
+  Schema group_schema_;
+};
+
+}  // namespace
+
+const Selection* Plan::find(std::string_view kind) const {
+  for (const Selection& s : selections)
+    if (s.kind == kind) return &s;
+  return nullptr;
+}
+std::vector<const Selection*> Plan::all(std::string_view kind) const {
+  std::vector<const Selection*> out;
+  for (const Selection& s : selections)
+    if (s.kind == kind) out.push_back(&s);
+  return out;
+}
+std::vector<std::string> Plan::stages() const { return list_of(run["stages"]); }
+
+std::string Plan::name() const {
+  if (run.has("name")) return run.text("name");
+  const std::string& p = manifest.path;
+  if (p == "-") return "run";
+  const size_t slash = p.rfind('/') + 1, dot = p.rfind('.');
+  return p.substr(slash, dot == p.npos || dot <= slash ? p.npos : dot - slash);
+}
+
+Plan resolve(const ResolveInput& input, bool colour) {
+  Diagnostics d;
+  Resolver resolver(input, d);
+  Plan plan = resolver.resolve();
+  const std::string text = d.render(plan.manifest.texts, colour);
+  if (!d.empty()) {
+    const std::string also = resolver.refusals.empty() ? "" : "error: " + join(resolver.refusals, "\nerror: ") + "\n";
+    throw Failure(Exit::usage, also + text);
+  }
+  if (!resolver.refusals.empty())
+    throw Failure(Exit::plugin, "error: " + join(resolver.refusals, "\nerror: ") + "\nNothing was started.");
+  plan.warnings = text;
+  return plan;
+}
+
+}  // namespace lhost

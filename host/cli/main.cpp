@@ -1,0 +1,149 @@
+// host/cli/main.cpp - the command line: what it accepts, its help, and how errors leave the program.
+#include "base/failure.hpp"
+#include "base/log.hpp"
+#include "base/terminal.hpp"
+#include "cli/commands.hpp"
+#include "plugin/describe.hpp"
+#include "plugin/host_table.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+namespace lhost {
+namespace {
+
+struct CommandLine {
+  RunCommand run;
+  std::string colour = "auto", kind, what, topic;
+  bool quiet = false;
+  int verbose = 0;
+  int (*command)(const CommandLine&) = nullptr;
+};
+
+void add_manifest(CLI::App* app, CommandLine& c) {
+  app->add_option("manifest", c.run.manifest, "the TOML file that describes the run; - reads standard input")->required();
+  app->add_option("overrides", c.run.overrides, "KEY=VALUE: trainer.max_epochs=3 strategy.use=fsdp 'logger+={use=\"csv\"}'");
+  app->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder for plugins before all others (repeatable)")
+      ->allow_extra_args(false);
+}
+
+void add_commands(CLI::App& app, CommandLine& c) {
+  auto* run = app.add_subcommand("run", "run the stages of a manifest: fit, then what [run] stages says");
+  add_manifest(run, c);
+  run->add_option("--resume", c.run.resume, "go on from last, best, auto (last if there is one) or a checkpoint file");
+  run->footer("Examples:\n  lhost run configs/digits.toml\n  lhost run configs/digits.toml trainer.max_epochs=3 optimizer.lr=3e-4\n"
+              "  lhost run configs/digits.toml --resume last");
+  run->callback([&c] { c.command = [](const CommandLine& x) { return run_command(x.run); }; });
+  for (const char* stage : {"validate", "test"}) {
+    auto* sub = app.add_subcommand(stage, std::string(stage) == "test" ? "measure a checkpoint on the test data"
+                                                                       : "measure a checkpoint on the validation data");
+    add_manifest(sub, c);
+    sub->add_option("--checkpoint", c.run.checkpoint, "last, best or a checkpoint file; without it the initial weights are used");
+    sub->footer(std::string("Example:\n  lhost ") + stage + " configs/digits.toml --checkpoint best");
+    sub->callback([&c, stage] {
+      c.run.stage = stage;
+      c.command = [](const CommandLine& x) { return run_command(x.run); };
+    });
+  }
+  auto* plan = app.add_subcommand("plan", "show what a run would do and where each value comes from; start nothing");
+  add_manifest(plan, c);
+  plan->footer("Example:\n  lhost plan configs/digits.toml optimizer.lr=0.01");
+  plan->callback([&c] { c.command = [](const CommandLine& x) { return plan_command(x.run); }; });
+  auto* list = app.add_subcommand("list", "list the installed components");
+  list->add_option("kind", c.kind, "only this kind: strategy, logger, model...");
+  list->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")->allow_extra_args(false);
+  list->footer("Example:\n  lhost list logger");
+  list->callback([&c] { c.command = [](const CommandLine& x) { return list_command(x.run.plugin_dirs, x.kind); }; });
+  auto* inspect = app.add_subcommand("inspect", "show the options of a component");
+  inspect->add_option("what", c.what, "a name (adamw), kind/name (optimizer/adamw) or a file (./x.so)")->required();
+  inspect->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")->allow_extra_args(false);
+  inspect->footer("Examples:\n  lhost inspect adamw\n  lhost inspect ./build/mymodel.so");
+  inspect->callback([&c] { c.command = [](const CommandLine& x) { return inspect_command(x.run.plugin_dirs, x.what); }; });
+  auto* doctor = app.add_subcommand("doctor", "check this machine and this installation");
+  doctor->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")->allow_extra_args(false);
+  doctor->callback([&c] { c.command = [](const CommandLine& x) { return doctor_command(x.run.plugin_dirs); }; });
+  auto* version = app.add_subcommand("version", "print the versions of lhost, its plugin ABI and LibTorch");
+  version->callback([&c] { c.command = [](const CommandLine&) { return version_command(); }; });
+  auto* help = app.add_subcommand("help", "help on a command, or on: exit-codes");
+  help->add_option("topic", c.topic, "a command or exit-codes");
+}
+
+void add_globals(CLI::App& app, CommandLine& c) {
+  app.add_option("--color", c.colour, "auto, always or never; NO_COLOR is honoured")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_flag("-q,--quiet", c.quiet, "print errors and warnings only");
+  app.add_flag("-v,--verbose", c.verbose, "say more; twice: everything");
+  app.fallthrough();
+}
+
+int show_help(CLI::App& app, const std::string& topic) {
+  if (topic == "exit-codes") return std::fputs(exit_code_table(), stdout) < 0;
+  if (topic.empty()) return std::fputs(app.help().c_str(), stdout) < 0;
+  try {
+    return std::fputs(app.get_subcommand(topic)->help().c_str(), stdout) < 0;
+  } catch (const CLI::OptionNotFound&) {
+    throw Failure(Exit::usage, "no help on \"" + topic + "\"; lhost help lists the commands");
+  }
+}
+
+void configure(const CommandLine& c) {
+  TerminalOptions o;
+  o.quiet = c.quiet;
+  o.colour = c.colour == "always"  ? TerminalOptions::Colour::always
+             : c.colour == "never" ? TerminalOptions::Colour::never
+                                   : TerminalOptions::Colour::automatic;
+  Terminal::get().configure(o);
+  log_verbosity(c.quiet ? 0 : c.verbose);
+  set_log_sink([](int32_t level, std::string_view component, std::string_view message) {
+    log(static_cast<Level>(level), std::string(component) + ": " + std::string(message));
+  });
+}
+
+int main_of(int argc, char** argv) {
+  if (argc >= 2 && std::string(argv[1]) == "__describe")
+    return describe_child_main({argv + 2, argv + argc});
+  CommandLine c;
+  CLI::App app{"lhost trains LibTorch models from a TOML manifest.", "lhost"};
+  app.set_version_flag("--version", "lhost " LHOST_VERSION);
+  app.require_subcommand(0, 1);
+  app.footer("lhost help COMMAND explains a command, lhost help exit-codes the exit codes.");
+  add_globals(app, c);
+  add_commands(app, c);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    const auto used = app.get_subcommands();
+    std::cerr << "error: " << e.what() << "\nlhost help" << (used.empty() ? "" : " " + used.front()->get_name())
+              << " shows what is accepted\n";
+    return static_cast<int>(Exit::usage);
+  }
+  configure(c);
+  if (!c.command) return show_help(app, c.topic);
+  return c.command(c);
+}
+
+}  // namespace
+}  // namespace lhost
+
+int main(int argc, char** argv) {
+  int code = 0;
+  try {
+    code = lhost::main_of(argc, argv);
+  } catch (const lhost::Failure& f) {
+    const std::string text = f.what();
+    const bool marked = text.find("error: ") != text.npos && text.find('\n') != text.npos;  // diagnostics carry their own
+    lhost::Terminal& t = lhost::Terminal::get();
+    t.error(marked || text.rfind("error:", 0) == 0 ? text : lhost::red("error:", t.error_colour()) + " " + text);
+    code = static_cast<int>(f.code);
+  } catch (const std::exception& e) {
+    std::cerr << "internal error: " << e.what() << "\nThis is a fault of lhost; please report it with the command you used.\n";
+    code = static_cast<int>(lhost::Exit::internal);
+  }
+  std::cout.flush();
+  std::fflush(nullptr);
+  std::_Exit(code);  // LibTorch's static destructors have nothing to do that is worth 100 ms
+}

@@ -1,0 +1,264 @@
+// host/train/checkpointing.cpp - what a checkpoint holds, and how a run goes on from one.
+//
+//   state_dict/<name>                  parameters, aliases, buffers: as Python's state_dict
+//   optimizer/<parameter>/<slot>       optimizer state by parameter name
+//   lhost/{counters, rng, groups, schedule, metrics, known, state, policies, ...}
+// A bare state_dict gives weights; a Lightning file or {"state_dict", "optimizer": opt.state_dict()} gives weights and
+// optimizer state, by index in the order of the parameters.
+#include "base/failure.hpp"
+#include "base/files.hpp"
+#include "base/log.hpp"
+#include "base/terminal.hpp"
+#include "base/text.hpp"
+#include "train/trainer.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+namespace lhost {
+namespace {
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::vector<std::string> parts;
+  for (int64_t n : shape) parts.push_back(std::to_string(n));
+  return "[" + join(parts, ", ") + "]";
+}
+std::string dtype_text(lh_dtype d) {
+  const char* code = d.code == LH_DT_FLOAT ? "float" : d.code == LH_DT_BFLOAT ? "bfloat" : d.code == LH_DT_UINT ? "uint"
+                     : d.code == LH_DT_BOOL ? "bool" : "int";
+  return code + std::to_string(d.bits);
+}
+bool same_dtype(lh_dtype a, lh_dtype b) { return a.code == b.code && a.bits == b.bits; }
+
+}  // namespace
+
+CheckpointKeeper::Moment Trainer::moment() {
+  const bool always = !can_validate();  // then no validation refreshes a metric
+  return {state_.step.epoch, state_.step.global_step, &state_.metrics, always || validated_ || stage_ != kFit || !epoch_done_};
+}
+
+void Trainer::fill(CheckpointTree& tree, bool weights_only) {
+  lh_run* run = handle_.get();
+  for (uint32_t p = 0; p < params_.size(); ++p)
+    tree.put_tensor({"state_dict", std::string(view(params_[p].name))}, engine_.params.tensor(run, p));
+  tree.put({"lhost", "format"}, int64_t{1});
+  tree.put({"lhost", "version"}, set_.host_version);
+  tree.put({"lhost", "manifest"}, set_.manifest);
+  if (weights_only) return;
+
+  for (uint32_t p = 0; p < params_.size(); ++p)
+    for (uint32_t s = 0; s < slots_.size(); ++s)
+      if (lh_tensor* t = engine_->slot(run, p, s))
+        tree.put_tensor({"optimizer", std::string(view(params_[p].name)), std::string(view(slots_[s].name))}, t);
+
+  const auto counter = [&](const char* name, int64_t v) { tree.put({"lhost", "counters", name}, v); };
+  counter("epoch", state_.step.epoch + (epoch_done_ ? 1 : 0));
+  counter("batch", epoch_done_ ? 0 : boundary_batch_);
+  counter("global_step", state_.step.global_step);
+  counter("samples", boundary_samples_);
+  lh_tensor* rng = nullptr;
+  check(engine_->rng_save(run, &rng));
+  tree.put_tensor({"lhost", "rng"}, rng);
+  engine_.tensor.release(rng);
+  for (size_t g = 0; g < hyper_.size(); ++g)
+    tree.put({"lhost", "groups", std::to_string(g), "lr"}, schedule_->base_rates()[g]);
+  tree.put({"lhost", "schedule", "total"}, schedule_->total());
+  if (!epoch_done_)
+    for (const Metrics::Saved& m : state_.metrics.save_epoch()) {
+      tree.put({"lhost", "metrics", m.name, "values"}, std::vector<double>{m.value, m.weight});
+      tree.put({"lhost", "metrics", m.name, "count"}, m.count);
+      tree.put({"lhost", "metrics", m.name, "flags"}, static_cast<int64_t>(m.flags));
+      tree.put({"lhost", "metrics", m.name, "reduce"}, static_cast<int64_t>(m.reduce));
+    }
+  for (const KnownMetric& k : state_.metrics.known()) tree.put({"lhost", "known", k.name}, k.value);
+  for (size_t i = 0; i < keepers_.size(); ++i)
+    keepers_[i]->save_state(tree, {"lhost", "policies", set_.checkpoints[i].instance});
+  const auto state = [&](const auto& c) {
+    if (c) tree.save_state({"lhost", "state", c.identity().instance}, c);
+  };
+  state(c_.data), state(c_.model), state(c_.strategy), state(c_.precision), state(c_.optimizer), state(c_.scheduler);
+  for (const Callback& c : c_.callbacks) state(c);
+  const bool answered = log_writer_.visit(
+      [&](size_t i) -> lh_status {
+        try {
+          state(c_.loggers[i]);
+          return nullptr;
+        } catch (const ComponentFailure& f) {
+          return make_status(f.code, f.component, f.where, f.what());
+        }
+      },
+      30);
+  if (!answered)
+    throw Failure(Exit::failed, "a logger did not come back within 30 s; the checkpoint was not written");
+}
+
+void Trainer::write_checkpoint(size_t policy, const std::string& path, bool weights_only) {
+  if (profile_mask_ >> LH_SPAN_CHECKPOINT & 1) profile(LH_SPAN_CHECKPOINT, true);
+  CheckpointTree tree(engine_);
+  fill(tree, weights_only);
+  tree.save(c_.checkpointers[policy], path);
+  result_.last_path = path;
+  write_index();  // before any older file is removed: what the index names is always there
+  if (profile_mask_ >> LH_SPAN_CHECKPOINT & 1) profile(LH_SPAN_CHECKPOINT, false);
+  constexpr int32_t event = LH_EVENT(LH_STAGE_FIT, LH_ON_CHECKPOINT);
+  if (!heard(event)) return;
+  state_.checkpoint = path;
+  emit(event);
+  state_.checkpoint.clear();
+}
+
+// <run folder>/checkpoints.json: what `--resume last` and `--resume best` mean.
+void Trainer::write_index() const {
+  const auto relative = [&](const std::string& path) {
+    return path.rfind(run_folder_ + "/", 0) == 0 ? path.substr(run_folder_.size() + 1) : path;
+  };
+  nlohmann::ordered_json index = {{"last", relative(result_.last_path)}, {"best", nullptr}};
+  for (const auto& k : keepers_)
+    if (const auto best = k->best(); best && (index["best"].is_null() || !k->policy().monitor.empty())) {
+      index["best"] = best->file;
+      if (!k->policy().monitor.empty()) break;
+    }
+  if (index["best"].is_null()) index.erase("best");
+  write_atomically(run_folder_ + "/checkpoints.json", index.dump(2) + "\n");
+}
+
+// ---- going on
+
+void Trainer::restore(const CheckpointTree& tree) {
+  restore_weights(tree);
+  restore_optimizer(tree);
+  restored_ = tree.has_below({"lhost", "counters"});
+  if (!restored_)
+    log(Level::info, resume_file_ + " holds weights only: counters, data position and random numbers start anew");
+}
+
+// Everything is compared before anything is touched.
+void Trainer::restore_weights(const CheckpointTree& tree) {
+  const TreePath prefix = tree.has_below({"state_dict"}) ? TreePath{"state_dict"} : TreePath{};
+  std::vector<std::string> problems;
+  std::vector<const TreeLeaf*> found(params_.size(), nullptr);
+  std::vector<std::string> known;
+  for (uint32_t p = 0; p < params_.size(); ++p) {
+    TreePath path = prefix;
+    path.emplace_back(view(params_[p].name));
+    known.push_back(path.back());
+    const TreeLeaf* leaf = tree.find(path);
+    const std::vector<int64_t> shape(params_[p].shape, params_[p].shape + params_[p].ndim);
+    if (!leaf || leaf->kind != LH_LEAF_TENSOR) problems.push_back("missing     " + known.back());
+    else if (leaf->shape != shape)
+      problems.push_back("mismatched  " + known.back() + ": the file has " + shape_text(leaf->shape) + ", the model " + shape_text(shape));
+    else if (set_.resume_strict && !same_dtype(leaf->dtype, params_[p].dtype))
+      problems.push_back("mismatched  " + known.back() + ": the file has " + dtype_text(leaf->dtype) + ", the model " + dtype_text(params_[p].dtype));
+    else found[p] = leaf;
+  }
+  for (const TreeLeaf* leaf : tree.below(prefix))
+    if (leaf->kind == LH_LEAF_TENSOR && leaf->path.size() == prefix.size() + 1 &&
+        std::find(known.begin(), known.end(), leaf->path.back()) == known.end())
+      problems.push_back("unexpected  " + leaf->path.back());
+  const bool nothing = std::all_of(found.begin(), found.end(), [](auto* f) { return !f; });
+  if (!problems.empty() && (set_.resume_strict || nothing)) {
+    if (problems.size() > 12) problems.resize(12), problems.push_back("...");
+    throw Failure(Exit::failed, resume_file_ + " does not fit the model:\n  " + join(problems, "\n  ") +
+                                    "\nNothing was loaded. [resume] strict = false takes what fits.");
+  }
+  for (const std::string& p : problems) log(Level::warning, resume_file_ + ": " + p);
+  for (uint32_t p = 0; p < params_.size(); ++p) {
+    if (!found[p] || params_[p].flags & LH_P_ALIAS) continue;
+    const lh_view v = found[p]->view();
+    check(engine_->assign(engine_.params.tensor(handle_.get(), p), &v));
+  }
+}
+
+void Trainer::restore_optimizer(const CheckpointTree& tree) {
+  // Python keeps the state by number: the place in the list of parameters
+  TreePath by_number;
+  for (const TreePath& candidate : {TreePath{"optimizer", "state"}, TreePath{"optimizer_states", "0", "state"}})
+    if (tree.has_below(candidate)) by_number = candidate;
+  int64_t number = 0;
+  size_t restored = 0;
+  for (uint32_t p = 0; p < params_.size(); ++p) {
+    if (params_[p].flags != LH_P_TRAINABLE) continue;
+    TreePath base = by_number.empty() ? TreePath{"optimizer", std::string(view(params_[p].name))} : by_number;
+    if (!by_number.empty()) base.push_back(std::to_string(number));
+    ++number;
+    for (uint32_t s = 0; s < slots_.size(); ++s) {
+      TreePath path = base;
+      path.emplace_back(view(slots_[s].name));
+      lh_tensor* dst = engine_->slot(handle_.get(), p, s);
+      const TreeLeaf* leaf = tree.find(path);
+      if (!dst || !leaf) continue;
+      float as_number = static_cast<float>(leaf->type == LH_T_INT ? static_cast<double>(leaf->i) : leaf->f);
+      lh_view v = leaf->view();
+      if (leaf->kind == LH_LEAF_VALUE) v = {&as_number, {LH_DEVICE_CPU, 0}, 0, {LH_DT_FLOAT, 32, 1}, nullptr, nullptr, 0};
+      check(engine_->assign(dst, &v));
+      ++restored;
+    }
+  }
+  if (restored == 0 && !slots_.empty() && tree.has_below({"lhost", "counters"}))
+    log(Level::warning, resume_file_ + " holds no state of the optimizer \"" + c_.optimizer.identity().name +
+                            "\": it starts anew");
+}
+
+void Trainer::restore_progress(const CheckpointTree& tree) {
+  const auto counter = [&](const char* name) { return tree.integer({"lhost", "counters", name}, 0); };
+  lh_step& step = state_.step;
+  step.epoch = counter("epoch");
+  step.batch = boundary_batch_ = counter("batch");
+  step.global_step = counter("global_step");
+  step.samples = boundary_samples_ = counter("samples");
+  mid_epoch_ = step.batch > 0;
+  if (step.batch > epoch_batches_)
+    throw Failure(Exit::usage, resume_file_ + " was written after batch " + std::to_string(step.batch) +
+                                   " of an epoch that now has " + std::to_string(epoch_batches_) +
+                                   " batches; use the same data, batch size and limits as that run");
+  if (const TreeLeaf* rng = tree.find({"lhost", "rng"}); rng && rng->kind == LH_LEAF_TENSOR && rng->shape.size() == 1)
+    restored_rng_.assign(static_cast<const char*>(rng->data), static_cast<const char*>(rng->data) + rng->shape[0]);
+  for (size_t g = 0; g < hyper_.size(); ++g) {
+    const double now = schedule_->base_rates()[g];
+    const double then = tree.number({"lhost", "groups", std::to_string(g), "lr"}, now);
+    if (then == now || set_.groups[g].lr_from_command_line) continue;
+    log(Level::warning, "the checkpoint's learning rate " + exact(then) + " is used instead of the manifest's " + exact(now) +
+                            "; optimizer.lr=" + exact(now) + " on the command line changes it");
+    schedule_->base_rates()[g] = then;
+  }
+  if (const int64_t total = tree.integer({"lhost", "schedule", "total"}, schedule_->total());
+      total != schedule_->total() && c_.scheduler) {
+    log(Level::warning, "the schedule keeps the length it was started with, " + std::to_string(total) + " instead of " +
+                            std::to_string(schedule_->total()));
+    schedule_->keep_total(total);
+  }
+  std::vector<Metrics::Saved> saved;
+  for (const std::string& name : tree.children({"lhost", "metrics"})) {
+    const TreeLeaf* values = tree.find({"lhost", "metrics", name, "values"});
+    const auto integer = [&](const char* key) { return tree.integer({"lhost", "metrics", name, key}, 0); };
+    if (values && values->lf.size() == 2)
+      saved.push_back({name, static_cast<uint32_t>(integer("flags")), static_cast<int32_t>(integer("reduce")),
+                       values->lf[0], values->lf[1], integer("count")});
+  }
+  state_.metrics.load_epoch(saved);
+  for (const std::string& name : tree.children({"lhost", "known"}))
+    state_.metrics.restore_known(name, tree.number({"lhost", "known", name}, 0), 0);
+  const auto state = [&](const auto& c) {
+    if (c) tree.load_state({"lhost", "state", c.identity().instance}, c);
+  };
+  state(c_.data), state(c_.model), state(c_.strategy), state(c_.precision), state(c_.optimizer), state(c_.scheduler);
+  for (const Callback& c : c_.callbacks) state(c);
+}
+
+// For test and predict after fit: the best checkpoint, if there is one.
+bool Trainer::load_best_weights() {
+  for (size_t i = 0; i < keepers_.size(); ++i) {
+    const auto best = keepers_[i]->best();
+    if (!best) continue;
+    CheckpointTree tree(engine_);
+    tree.load(c_.checkpointers[i], run_folder_ + "/" + best->file);
+    restore_weights(tree);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace lhost

@@ -1,0 +1,156 @@
+// host/train/loop.cpp - epochs, accumulation windows, records.
+#include "base/signals.hpp"
+#include "base/terminal.hpp"
+#include "base/text.hpp"
+#include "train/trainer.hpp"
+
+#include <ctime>
+
+namespace lhost {
+
+bool Trainer::pending_signal_seen() { return pending_signal != 0; }
+
+void Trainer::post_record(std::vector<Scalar> scalars) {
+  if (log_writer_.empty() || scalars.empty()) return;
+  log_writer_.check();
+  timespec t{};
+  clock_gettime(CLOCK_REALTIME, &t);
+  log_writer_.post({stage_, state_.step.global_step, state_.step.epoch, state_.step.samples,
+                    t.tv_sec * 1000000000LL + t.tv_nsec, std::move(scalars)});
+}
+
+bool Trainer::minima_met() const {
+  return state_.step.epoch >= set_.min_epochs && state_.step.global_step >= set_.min_steps;
+}
+bool Trainer::finished() const {
+  const int64_t max_epochs = state_.info.max_epochs;
+  return (max_epochs >= 0 && state_.step.epoch >= max_epochs) ||
+         (set_.max_steps >= 0 && state_.step.global_step >= set_.max_steps) || (state_.stop && minima_met());
+}
+
+void Trainer::apply_schedule() {
+  const lh_step& s = state_.step;
+  const std::vector<double>& rates = schedule_->at(schedule_->by_step() ? s.global_step : s.epoch);
+  for (size_t g = 0; g < hyper_.size(); ++g) hyper_[g][lr_index_] = rates[g];
+  state_.step.lr = rates[0];
+}
+
+void Trainer::fit() {
+  stage_ = kFit;
+  state_.step.stage = LH_STAGE_FIT;
+  state_.metrics.set_stage(kFit);
+  state_.info.samples = static_cast<int64_t>(splits_[LH_SPLIT_TRAIN].samples.size());
+  state_.info.batches = epoch_batches_;
+  if (finished()) return;
+  sanity_check();
+  apply_schedule();
+  check(c_.model->set_mode(c_.model.self(), LH_MODE_TRAIN));
+  if (c_.strategy->fit_start) check(c_.strategy->fit_start(c_.strategy.self()));
+  emit(LH_EVENT(LH_STAGE_FIT, LH_ON_START));
+  if (!restored_rng_.empty()) {
+    const int64_t size = static_cast<int64_t>(restored_rng_.size());
+    int64_t shape[1] = {size};
+    lh_view v{restored_rng_.data(), {LH_DEVICE_CPU, 0}, 1, {LH_DT_UINT, 8, 1}, shape, nullptr, 0};
+    check(engine_->rng_load(handle_.get(), &v));
+    restored_rng_.clear();
+  }
+  while (!finished()) train_epoch();
+  emit(LH_EVENT(LH_STAGE_FIT, LH_ON_END));
+}
+
+void Trainer::train_epoch() {
+  lh_step& step = state_.step;
+  Feed& train = feed(LH_SPLIT_TRAIN);
+  train.start(epoch_order(splits_[LH_SPLIT_TRAIN].samples, set_.shuffle, set_.seed, step.epoch), step.epoch, step.batch,
+              epoch_batches_);
+  if (!mid_epoch_) state_.metrics.begin_epoch();
+  mid_epoch_ = false;
+  validated_ = false;
+  emit(LH_EVENT(LH_STAGE_FIT, LH_ON_EPOCH_START));
+  const bool complete = train_batches();
+
+  // final before any validation hook runs
+  state_.metrics.epoch_values();
+  const bool due = complete && (step.epoch + 1) % set_.val_every_epochs == 0;
+  const bool before_stop = !complete && state_.stop;  // one validation of what is left, if none was due
+  if (can_validate() && (due || before_stop)) {
+    evaluate(kValidate, stage_batches(LH_SPLIT_VAL), false);
+    validated_ = true;
+  }
+  emit(LH_EVENT(LH_STAGE_FIT, LH_ON_EPOCH_END));
+  post_record(state_.metrics.epoch_values());
+  if (complete) {
+    epoch_done_ = true;
+    ++step.epoch;
+    if (!schedule_->by_step()) apply_schedule();  // before the checkpoint of that epoch
+    --step.epoch;
+  }
+  for (auto& k : keepers_) k->at_epoch_end(moment());
+  epoch_done_ = false;
+  if (complete) {
+    ++step.epoch;
+    step.batch = boundary_batch_ = 0;
+  }
+}
+
+// The batches of one epoch. Signals, step limits and requests to stop are seen at step boundaries.
+bool Trainer::train_batches() {
+  lh_step& step = state_.step;
+  Feed& train = feed(LH_SPLIT_TRAIN);
+  const bool data_span = (profile_mask_ >> LH_SPAN_DATA & 1) != 0, step_span = (profile_mask_ >> LH_SPAN_STEP & 1) != 0;
+  while (step.batch < epoch_batches_) {
+    if (step.micro == 0) begin_window();
+    if (step_span) profile(LH_SPAN_STEP, true);
+    if (data_span) profile(LH_SPAN_DATA, true);
+    batch_ = train.next();
+    if (data_span) profile(LH_SPAN_DATA, false);
+    step.last_micro = step.micro + 1 == step.micro_count;
+    const auto rows = static_cast<double>(train.global_rows(step.batch));
+    seed_ = static_cast<double>(batch_->counted * topology_.data_count) / window_rows_;
+    run_program(micro_);
+    step.samples += static_cast<int64_t>(rows);
+    ++step.batch;
+    const bool boundary = step.last_micro != 0;
+    if (boundary) finish_window();
+    else ++step.micro;
+    if (heard(LH_EVENT(LH_STAGE_FIT, LH_ON_BATCH_END))) emit(LH_EVENT(LH_STAGE_FIT, LH_ON_BATCH_END));
+    if (step_span) profile(LH_SPAN_STEP, false);
+    if (!boundary) continue;
+    for (auto& k : keepers_) k->at_step(moment());
+    poll_signal();
+    if (step.batch == epoch_batches_) break;
+    if (step.global_step == set_.max_steps || (state_.stop && minima_met())) return false;
+  }
+  return true;
+}
+
+// A window never crosses an epoch: the last one may be shorter, and is divided by its own rows.
+void Trainer::begin_window() {
+  lh_step& step = state_.step;
+  const Feed& train = feed(LH_SPLIT_TRAIN);
+  step.micro_count = static_cast<int32_t>(std::min(set_.accumulate, epoch_batches_ - step.batch));
+  window_rows_ = 0;
+  for (int32_t i = 0; i < step.micro_count; ++i)
+    window_rows_ += static_cast<double>(train.global_rows(step.batch + i));
+  window_weight_ = window_skipped_ = 0;
+  window_mode_ = 0;
+  window_has_gradient_ = false;
+}
+
+void Trainer::finish_window() {
+  lh_step& step = state_.step;
+  step.micro = 0;
+  if (window_has_gradient_) [[likely]] {
+    window_scale_ = 1;
+    if (window_mode_ == 2) window_scale_ = 1 / window_weight_;
+    else if (window_skipped_ > 0) window_scale_ = window_rows_ / (window_rows_ - window_skipped_);
+    if (loss_scale_ != 1) window_scale_ /= loss_scale_;
+    run_program(window_);
+    if (schedule_->by_step() && !schedule_->constant()) apply_schedule();
+    if (set_.log_every > 0 && step.global_step % set_.log_every == 0) post_record(state_.metrics.step_values());
+  }
+  boundary_batch_ = step.batch;
+  boundary_samples_ = step.samples;
+}
+
+}  // namespace lhost

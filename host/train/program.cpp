@@ -1,0 +1,225 @@
+// host/train/program.cpp - the compiled step: which calls make up a micro-batch, a window's end, an evaluation batch.
+#include "base/log.hpp"
+#include "train/trainer.hpp"
+
+#include <ctime>
+
+namespace lhost {
+namespace {
+
+int64_t monotonic_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+}  // namespace
+
+struct Steps {
+  using T = Trainer;
+
+  template <int32_t event>
+  static lh_status emit(T& t) {
+    t.emit(event);
+    return nullptr;
+  }
+  template <int32_t span>
+  static lh_status begin_span(T& t) {
+    t.c_.profiler->begin(t.c_.profiler.self(), span, monotonic_ns());
+    return nullptr;
+  }
+  template <int32_t span>
+  static lh_status end_span(T& t) {
+    t.c_.profiler->end(t.c_.profiler.self(), span, monotonic_ns());
+    return nullptr;
+  }
+
+  // ---- every micro-batch
+  static lh_status begin_micro(T& t) { return t.c_.strategy->begin_micro(t.c_.strategy.self(), &t.state_.step); }
+  static lh_status enter(T& t) { return t.c_.precision->enter(t.c_.precision.self(), &t.state_.step); }
+  static lh_status leave(T& t) { return t.c_.precision->leave(t.c_.precision.self(), &t.state_.step); }
+  static lh_status pre_forward(T& t) {
+    return t.c_.strategy->units->pre_forward(t.c_.strategy.self(), LH_ROOT_UNIT, LH_PHASE_FORWARD);
+  }
+  static lh_status post_forward(T& t) {
+    return t.c_.strategy->units->post_forward(t.c_.strategy.self(), LH_ROOT_UNIT, LH_PHASE_FORWARD);
+  }
+  static lh_status training_step(T& t) {
+    t.out_.loss = nullptr;
+    t.out_.weight = 0;
+    return t.c_.model->training_step(t.c_.model.self(), t.batch_, &t.out_);
+  }
+  // The loss is seeded with this micro-batch's part in its window: rows / rows of the window. Weights that only the
+  // model knows cannot be summed beforehand: then the seed is the weight, and the window's end divides once.
+  static lh_status backward(T& t) {
+    if (!t.out_.loss) [[unlikely]] {
+      t.window_skipped_ += static_cast<double>(t.batch_->counted);
+      return nullptr;
+    }
+    const int mode = t.out_.weight > 0 ? 2 : 1;
+    if (t.window_mode_ != mode) [[unlikely]] {
+      if (t.window_mode_)
+        return make_status(LH_FAILED_PRECONDITION, "model:" + t.c_.model.identity().name, "training_step",
+                           "some micro-batches of an accumulation window came with a weight and some without; return "
+                           "weighted(loss, w) from all of them or from none");
+      t.window_mode_ = mode;
+    }
+    const double seed = mode == 2 ? t.out_.weight : t.seed_;
+    t.window_weight_ += t.out_.weight;
+    t.window_has_gradient_ = true;
+    return t.engine_->backward(t.handle_.get(), t.out_.loss, seed * t.loss_scale_);
+  }
+  static lh_status read_loss_scale(T& t) {
+    t.loss_scale_ = t.c_.precision->loss_scale(t.c_.precision.self());
+    return nullptr;
+  }
+  static lh_status after_backward(T& t) {
+    return t.c_.strategy->after_backward(t.c_.strategy.self(), &t.state_.step);
+  }
+  static lh_status log_loss(T& t) {
+    if (!t.out_.loss) [[unlikely]] return nullptr;
+    const double weight = t.out_.weight > 0 ? t.out_.weight : static_cast<double>(t.batch_->counted);
+    return t.state_.metrics.log(t.loss_metric_, t.out_.loss, weight);
+  }
+
+  // ---- every optimizer step
+  static lh_status sync_grads(T& t) { return t.c_.strategy->sync_grads(t.c_.strategy.self(), &t.state_.step); }
+  static lh_status scale_window(T& t) {
+    return t.window_scale_ == 1 ? nullptr : t.engine_->scale_grads(t.handle_.get(), t.window_scale_);
+  }
+  static lh_status clip_norm(T& t) {
+    lh_tensor* square_sum = nullptr;
+    if (lh_status s = t.engine_->grad_square_sum(t.handle_.get(), &square_sum)) return s;
+    return t.engine_->clip_norm(t.handle_.get(), square_sum, t.set_.clip);
+  }
+  static lh_status clip_value(T& t) { return t.engine_->clip_value(t.handle_.get(), t.set_.clip); }
+  static lh_status optimize(T& t) {
+    const lh_opt_group* groups = nullptr;
+    uint64_t n = 0;
+    if (lh_status s = t.engine_->gradient_groups(t.handle_.get(), &groups, &n)) return s;
+    return t.c_.optimizer->step(t.c_.optimizer.self(), groups, n);
+  }
+  static lh_status drop_grads(T& t) {
+    ++t.state_.step.global_step;
+    return t.engine_->drop_grads(t.handle_.get());
+  }
+  static lh_status after_step(T& t) { return t.c_.strategy->after_step(t.c_.strategy.self(), &t.state_.step); }
+  static lh_status update_precision(T& t) { return t.c_.precision->update(t.c_.precision.self(), 0); }
+
+  // ---- every evaluation batch
+  static lh_status validation_step(T& t) { return t.c_.model->validation_step(t.c_.model.self(), t.batch_); }
+  static lh_status test_step(T& t) { return t.c_.model->test_step(t.c_.model.self(), t.batch_); }
+  static lh_status predict_step(T& t) {
+    return t.c_.model->predict_step(t.c_.model.self(), t.batch_, &t.state_.predictions, &t.state_.n_predictions);
+  }
+};
+
+// `add` leaves out what nobody declared.
+void Trainer::compile() {
+  const lh_strategy_v0& s = c_.strategy.table();
+  const lh_precision_v0& p = c_.precision.table();
+  const auto add = [](Program& program, bool declared, const char* who, lh_status (*f)(Trainer&)) {
+    if (declared) program.push_back({f, who});
+  };
+  const auto profiled = [&](int32_t span) { return (profile_mask_ >> span & 1) != 0; };
+  const auto hears = [&](int32_t what) { return heard(LH_EVENT(LH_STAGE_FIT, what)); };
+  const auto units = s.units;
+  const bool pre = units && units->pre_forward, post = units && units->post_forward;
+
+  Program& m = micro_;
+  add(m, hears(LH_ON_BATCH_START), "a hook", Steps::emit<LH_EVENT(LH_STAGE_FIT, LH_ON_BATCH_START)>);
+  add(m, s.begin_micro, "the strategy", Steps::begin_micro);
+  add(m, profiled(LH_SPAN_FORWARD), "the profiler", Steps::begin_span<LH_SPAN_FORWARD>);
+  add(m, p.enter, "the precision backend", Steps::enter);
+  add(m, pre, "the strategy", Steps::pre_forward);
+  add(m, true, "the model's training_step", Steps::training_step);
+  add(m, post, "the strategy", Steps::post_forward);
+  add(m, p.leave, "the precision backend", Steps::leave);
+  add(m, profiled(LH_SPAN_FORWARD), "the profiler", Steps::end_span<LH_SPAN_FORWARD>);
+  add(m, p.loss_scale, "the precision backend", Steps::read_loss_scale);
+  add(m, profiled(LH_SPAN_BACKWARD), "the profiler", Steps::begin_span<LH_SPAN_BACKWARD>);
+  add(m, true, "backward", Steps::backward);
+  add(m, profiled(LH_SPAN_BACKWARD), "the profiler", Steps::end_span<LH_SPAN_BACKWARD>);
+  add(m, s.after_backward, "the strategy", Steps::after_backward);
+  add(m, true, "the metrics", Steps::log_loss);
+
+  Program& w = window_;
+  add(w, s.sync_grads && profiled(LH_SPAN_SYNC), "the profiler", Steps::begin_span<LH_SPAN_SYNC>);
+  add(w, s.sync_grads, "the strategy", Steps::sync_grads);
+  add(w, s.sync_grads && profiled(LH_SPAN_SYNC), "the profiler", Steps::end_span<LH_SPAN_SYNC>);
+  add(w, true, "the engine", Steps::scale_window);
+  add(w, hears(LH_ON_BEFORE_STEP), "a hook", Steps::emit<LH_EVENT(LH_STAGE_FIT, LH_ON_BEFORE_STEP)>);
+  add(w, profiled(LH_SPAN_OPTIMIZER), "the profiler", Steps::begin_span<LH_SPAN_OPTIMIZER>);
+  add(w, set_.clip > 0 && !set_.clip_by_value, "the engine", Steps::clip_norm);
+  add(w, set_.clip > 0 && set_.clip_by_value, "the engine", Steps::clip_value);
+  add(w, true, "the optimizer", Steps::optimize);
+  add(w, profiled(LH_SPAN_OPTIMIZER), "the profiler", Steps::end_span<LH_SPAN_OPTIMIZER>);
+  add(w, true, "the engine", Steps::drop_grads);
+  add(w, s.after_step, "the strategy", Steps::after_step);
+  add(w, p.update, "the precision backend", Steps::update_precision);
+
+  lh_status (*const steps[])(Trainer&) = {nullptr, Steps::validation_step, Steps::test_step, Steps::predict_step};
+  const char* names[] = {"", "the model's validation_step", "the model's test_step", "the model's predict_step"};
+  for (int stage = kValidate; stage <= kPredict; ++stage) {
+    Program& e = evaluation_[stage];
+    add(e, p.enter, "the precision backend", Steps::enter);
+    add(e, pre, "the strategy", Steps::pre_forward);
+    add(e, true, names[stage], steps[stage]);
+    add(e, post, "the strategy", Steps::post_forward);
+    add(e, p.leave, "the precision backend", Steps::leave);
+  }
+}
+
+// ---- events
+
+void Trainer::subscribe() {
+  const auto listen = [&](const int32_t* ids, uint64_t n, Listener l) {
+    for (uint64_t i = 0; i < n; ++i)
+      if (ids[i] >= 0 && ids[i] < 64) listeners_[ids[i]].push_back(l);  // others: events of a newer host
+  };
+  const int32_t* ids = nullptr;
+  if (c_.model->events && c_.model->on_event) {
+    const uint64_t n = c_.model->events(c_.model.self(), &ids);
+    listen(ids, n, {[](void* o, int32_t e) {
+                      const auto& m = *static_cast<Model*>(o);
+                      return m->on_event(m.self(), e);
+                    },
+                    &c_.model, kModel});
+  }
+  for (size_t i = 0; i < c_.callbacks.size(); ++i) {
+    Callback& c = c_.callbacks[i];
+    const uint64_t n = c->events(c.self(), &ids);
+    listen(ids, n, {[](void* o, int32_t e) {
+                      const auto& x = *static_cast<Callback*>(o);
+                      return x->on_event(x.self(), e);
+                    },
+                    &c, i});
+  }
+}
+
+void Trainer::emit(int32_t event) {
+  emit_model(event);
+  emit_callbacks(event);
+}
+
+void Trainer::emit_model(int32_t event) {
+  for (const Listener& l : listeners_[event])
+    if (l.callback == kModel) check(l.call(l.owner, event));
+}
+
+void Trainer::emit_callbacks(int32_t event) {
+  for (size_t i = 0; i < listeners_[event].size(); ++i) {
+    const Listener l = listeners_[event][i];
+    if (l.callback == kModel) continue;
+    lh_status s = l.call(l.owner, event);
+    if (!s) [[likely]] continue;
+    if (l.callback >= set_.callback_warns.size() || !set_.callback_warns[l.callback]) raise(s);
+    const PluginError e = take(s);
+    log(Level::warning, e.component + ": " + e.message + "; it is not called any more (on_error = \"warn\")");
+    for (auto& list : listeners_)
+      std::erase_if(list, [&](const Listener& x) { return x.callback == l.callback; });
+    --i;
+  }
+}
+
+}  // namespace lhost

@@ -1,0 +1,94 @@
+// host/train/services.cpp - the host's own services: "lhost.metrics/0", "lhost.trainer/0", "lhost.terminal/0".
+#include "base/terminal.hpp"
+#include "kinds/component.hpp"
+#include "train/run_state.hpp"
+
+namespace lhost {
+namespace {
+
+RunState& state(lh_run* run) { return *reinterpret_cast<RunState*>(run->host); }
+
+const lh_metrics_v0 kMetrics = {
+    sizeof(lh_metrics_v0), 0,
+    [](lh_run* run, lh_str name, uint32_t flags, int32_t reduce, uint32_t* out) -> lh_status {
+      try {
+        *out = state(run).metrics.declare(view(name), flags, reduce);
+        return nullptr;
+      } catch (const ComponentFailure& f) {
+        return make_status(f.code, f.component, f.where, f.what());
+      }
+    },
+    [](lh_run* run, uint32_t id, lh_tensor* t, double w) { return state(run).metrics.log(id, t, w); },
+    [](lh_run* run, uint32_t id, double v, double w) { return state(run).metrics.log_number(id, v, w); }};
+
+uint64_t known_metrics(lh_run* run, const lh_metric_value** out) {
+  RunState& s = state(run);
+  s.shown_metrics.clear();
+  for (const KnownMetric& k : s.metrics.known()) s.shown_metrics.push_back({str(k.name), k.value, k.flags, 0});
+  *out = s.shown_metrics.data();
+  return s.shown_metrics.size();
+}
+
+uint64_t known_groups(lh_run* run, const lh_group_state** out) {
+  RunState& s = state(run);
+  s.shown_groups.clear();
+  for (size_t g = 0; g < s.group_names.size(); ++g)
+    s.shown_groups.push_back({str(s.group_names[g]), s.group_rates.empty() ? 0 : *s.group_rates[g]});
+  *out = s.shown_groups.data();
+  return s.shown_groups.size();
+}
+
+const lh_trainer_v0 kTrainer = {
+    sizeof(lh_trainer_v0), 0,
+    [](lh_run* run) -> const lh_step* { return &state(run).step; },
+    [](lh_run* run) -> const lh_env* { return &state(run).env; },
+    [](lh_run* run, lh_trainer_info* out) {
+      const uint32_t size = out->size;
+      lh_trainer_info i = state(run).info;
+      i.size = size;
+      copy_table(out, size, &i);
+    },
+    [](lh_run* run, lh_str name, double* out) -> lh_bool { return state(run).metrics.find(view(name), *out); },
+    known_metrics,
+    known_groups,
+    [](lh_run* run, lh_str reason) {
+      state(run).stop = true;
+      state(run).stop_reason = view(reason);
+    },
+    [](lh_run* run) { return str(state(run).failure); },
+    [](lh_run* run) { return str(state(run).checkpoint); },
+    [](lh_run* run, lh_tensor* const** out) {
+      *out = state(run).predictions;
+      return state(run).n_predictions;
+    }};
+
+const lh_terminal_v0 kTerminal = {
+    sizeof(lh_terminal_v0), 0,
+    []() -> lh_bool { return Terminal::get().is_tty() && Terminal::get().enabled(); },
+    []() -> lh_bool { return Terminal::get().colour(); },
+    []() -> lh_bool { return Terminal::get().enabled(); },
+    []() -> int32_t { return Terminal::get().width(); },
+    [](lh_str text) { Terminal::get().status_line(view(text)); },
+    [](lh_str text) { Terminal::get().print(view(text)); }};
+
+}  // namespace
+
+const void* host_service(std::string_view id) {
+  if (id == LH_METRICS_SERVICE) return &kMetrics;
+  if (id == LH_TRAINER_SERVICE) return &kTrainer;
+  if (id == LH_TERMINAL_SERVICE) return &kTerminal;
+  return nullptr;
+}
+
+RunHandle::RunHandle(const Engine& engine, const lh_engine_config& config) : engine_(engine), state_(engine) {
+  run_.host = reinterpret_cast<lh_host_run*>(&state_);
+  check(engine_->run_new(&host_table(), &run_, &config));
+}
+
+RunHandle::~RunHandle() {
+  state_.metrics.begin_epoch();  // gives back the tensors that it holds while the engine is still there
+  state_.metrics.begin_evaluation();
+  engine_->run_free(&run_);
+}
+
+}  // namespace lhost

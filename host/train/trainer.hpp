@@ -1,0 +1,166 @@
+// host/train/trainer.hpp - one run: its components, the compiled step, the loop, evaluation, checkpoints.
+//
+// The step is compiled once: flat arrays of (function, who) that hold only what is declared. A hook that nobody
+// declared is no entry and costs nothing. All members are used by the one thread that drives the run; loggers and data
+// threads have their own objects (LogWriter, Feed).
+#pragma once
+#include "kinds/components.hpp"
+#include "train/checkpoint_keeper.hpp"
+#include "train/feed.hpp"
+#include "train/log_writer.hpp"
+#include "train/order.hpp"
+#include "train/result.hpp"
+#include "train/run_folder.hpp"
+#include "train/run_state.hpp"
+#include "train/schedule.hpp"
+
+#include <chrono>
+#include <optional>
+
+namespace lhost {
+
+class Trainer {
+ public:
+  // The run's folder exists; everything else is opened here or in run(), in the order of host/README.md.
+  Trainer(const Engine&, RunHandle&, Components&, const Settings&, std::string run_folder, const std::string& resume_file);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+
+  // All stages. Returns what happened; failures are in it, not thrown. Writes result.json and closes everything.
+  RunResult run();
+  bool abandoned() const { return log_writer_.abandoned(); }
+
+ private:
+  friend struct Steps;  // the functions of the compiled programs, program.cpp
+  struct Op {
+    lh_status (*run)(Trainer&);
+    const char* who;
+  };
+  using Program = std::vector<Op>;
+  struct Listener {
+    lh_status (*call)(void* table_owner, int32_t event);
+    void* owner;
+    size_t callback;  // index, or kModel
+  };
+  static constexpr size_t kModel = static_cast<size_t>(-1);
+  struct Interrupted {};  // a signal was seen; thrown and caught inside this class
+
+  // ---- setup.cpp
+  void set_up();
+  void describe_data();
+  void lay_out_model();
+  void make_groups();
+  void make_schedule();
+  void subscribe();
+  void open_loggers(const CheckpointTree* resumed);
+  void print_header() const;
+  Feed& feed(int32_t split);
+  FeedOptions feed_options(int32_t split) const;
+  int64_t stage_batches(int32_t split) const;  // of one pass, limit_*_batches applied
+
+  // ---- program.cpp
+  void compile();
+  void run_program(const Program& p) {
+    for (const Op& op : p) {
+      current_ = &op;
+      if (lh_status s = op.run(*this)) [[unlikely]] raise(s);
+    }
+  }
+  void emit(int32_t event);           // model first, then callbacks in order
+  void emit_model(int32_t event);
+  void emit_callbacks(int32_t event);
+  bool heard(int32_t event) const { return !listeners_[event].empty(); }
+
+  // ---- loop.cpp
+  void fit();
+  bool finished() const;
+  bool minima_met() const;
+  void train_epoch();
+  bool train_batches();               // false: the epoch was cut short
+  void begin_window();
+  void finish_window();
+  void apply_schedule();
+  void poll_signal() const {
+    if (pending_signal_seen()) [[unlikely]] throw Interrupted();
+  }
+  static bool pending_signal_seen();
+  void post_record(std::vector<Scalar>);
+  void profile(int32_t span, bool begin);
+
+  // ---- evaluate.cpp
+  bool can_validate() const;
+  void evaluate(int32_t stage, int64_t batch_limit, bool sanity);
+  void sanity_check();
+  bool load_best_weights();
+
+  // ---- checkpointing.cpp
+  void fill(CheckpointTree&, bool weights_only);
+  void write_checkpoint(size_t policy, const std::string& path, bool weights_only);
+  void write_index() const;
+  CheckpointKeeper::Moment moment();
+  void restore(const CheckpointTree&);
+  void restore_weights(const CheckpointTree&);
+  void restore_optimizer(const CheckpointTree&);
+  void restore_progress(const CheckpointTree&);
+
+  // ---- trainer.cpp
+  void run_stages();
+  void finish();
+  void run_stage(int32_t stage);
+  void note_failure(const std::exception_ptr&);
+  void interrupt();
+  std::string place() const;
+
+  const Engine& engine_;
+  RunHandle& handle_;
+  RunState& state_;
+  Components& c_;
+  const Settings& set_;
+  std::string run_folder_, resume_file_;
+  LogWriter log_writer_;
+  RunResult result_;
+
+  // data
+  struct SplitData {
+    int32_t source = 0;  // the component's split that holds the samples: a val split may be cut from train
+    lh_split info{};
+    std::vector<int64_t> samples;
+    std::unique_ptr<Feed> feed;
+  };
+  SplitData splits_[4];
+  lh_policy policy_{};
+  lh_topology topology_{sizeof(lh_topology), 0, 0, 1};
+
+  // model and optimizer
+  std::vector<lh_param_info> params_;
+  std::vector<lh_slot> slots_;
+  std::vector<std::vector<double>> hyper_;  // live hyper-parameters of each group; addresses are lent to the engine
+  size_t lr_index_ = 0;
+  std::unique_ptr<Schedule> schedule_;
+  std::vector<std::unique_ptr<CheckpointKeeper>> keepers_;
+
+  // the step
+  std::vector<Listener> listeners_[64];
+  Program micro_, window_, evaluation_[4];
+  const Op* current_ = nullptr;
+  const lh_batch* batch_ = nullptr;
+  lh_step_out out_{sizeof(lh_step_out), 0, nullptr, 0};
+  double seed_ = 1, loss_scale_ = 1, window_scale_ = 1;
+  double window_rows_ = 0, window_weight_ = 0, window_skipped_ = 0;
+  int window_mode_ = 0;  // 0 not known yet, 1 rows, 2 weights given by the model
+  bool window_has_gradient_ = false;
+  uint32_t loss_metric_ = 0;
+  uint64_t profile_mask_ = 0;
+
+  // the loop
+  int32_t stage_ = kFit;
+  int64_t epoch_batches_ = 0;
+  int64_t boundary_batch_ = 0, boundary_samples_ = 0;  // at the last optimizer step: what a checkpoint stores
+  bool epoch_done_ = false;   // a checkpoint written now starts with the next epoch
+  bool validated_ = false;
+  bool restored_ = false, mid_epoch_ = false;
+  std::vector<char> restored_rng_;  // put in place after on_fit_start, which may draw random numbers
+  std::chrono::steady_clock::time_point started_;
+};
+
+}  // namespace lhost

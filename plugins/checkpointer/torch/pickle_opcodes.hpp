@@ -1,0 +1,66 @@
+// pickle_opcodes.hpp - the operations of pickle protocols 2 to 5, named as in CPython's pickletools. Those of protocols
+// 0 and 1 that later picklers no longer write are left out.
+#pragma once
+#include <cstdint>
+
+namespace torch_file {
+
+enum Opcode : uint8_t {
+  kMark = '(',
+  kStop = '.',
+  kPop = '0',
+  kPopMark = '1',
+  kNone = 'N',
+  kNewTrue = 0x88,
+  kNewFalse = 0x89,
+  kBinInt = 'J',
+  kBinInt1 = 'K',
+  kBinInt2 = 'M',
+  kLong1 = 0x8a,
+  kLong4 = 0x8b,
+  kBinFloat = 'G',
+  kBinString = 'T',
+  kShortBinString = 'U',
+  kBinUnicode = 'X',
+  kShortBinUnicode = 0x8c,
+  kBinUnicode8 = 0x8d,
+  kBinBytes = 'B',
+  kShortBinBytes = 'C',
+  kBinBytes8 = 0x8e,
+  kByteArray8 = 0x96,
+  kNextBuffer = 0x97,
+  kReadonlyBuffer = 0x98,
+  kEmptyTuple = ')',
+  kTuple1 = 0x85,
+  kTuple2 = 0x86,
+  kTuple3 = 0x87,
+  kTuple = 't',
+  kEmptyList = ']',
+  kAppend = 'a',
+  kAppends = 'e',
+  kEmptyDict = '}',
+  kSetItem = 's',
+  kSetItems = 'u',
+  kEmptySet = 0x8f,
+  kAddItems = 0x90,
+  kFrozenSet = 0x91,
+  kBinPut = 'q',
+  kLongBinPut = 'r',
+  kMemoize = 0x94,
+  kBinGet = 'h',
+  kLongBinGet = 'j',
+  kGlobal = 'c',
+  kStackGlobal = 0x93,
+  kReduce = 'R',
+  kNewObj = 0x81,
+  kNewObjEx = 0x92,
+  kBuild = 'b',
+  kBinPersId = 'Q',
+  kExt1 = 0x82,
+  kExt2 = 0x83,
+  kExt4 = 0x84,
+  kProto = 0x80,
+  kFrame = 0x95
+};
+
+}  // namespace torch_file

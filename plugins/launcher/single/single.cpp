@@ -1,0 +1,19 @@
+// single - this process is the only rank.
+#include <lhost/sdk/launcher.hpp>
+
+struct Single : lhost::Launcher {
+  void env(const lh_launch_spec& spec, lh_env& out) override {
+    if (spec.num_nodes != 1 || spec.ranks_per_node != 1)
+      throw lhost::Error(
+          LH_INVALID_ARGUMENT,
+          "found " + std::to_string(spec.num_nodes) + " node(s) with " + std::to_string(spec.ranks_per_node) +
+              " rank(s) each, but the launcher \"single\" makes one rank; set trainer.devices = 1 "
+              "and trainer.num_nodes = 1 (several ranks come with the strategy ddp)");
+    const uint32_t size = out.size;
+    out = {};
+    out.size = size;
+    out.world_size = out.local_world_size = out.num_nodes = 1;
+    out.master_addr = lhost::str("localhost");
+  }
+};
+LHOST_LAUNCHER(Single, lhost::NoOptions, "single", "1.0.0")

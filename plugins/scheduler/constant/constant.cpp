@@ -1,0 +1,7 @@
+// constant - the rate stays as given (after the host's warm-up).
+#include <lhost/sdk/scheduler.hpp>
+
+struct Constant : lhost::Scheduler {
+  double rate(const lh_clock&, double base_lr) const override { return base_lr; }
+};
+LHOST_SCHEDULER(Constant, lhost::NoOptions, "constant", "1.0.0")
