@@ -5,6 +5,7 @@
 #include "plugin/loader.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 namespace lhost {
@@ -260,13 +261,15 @@ class Resolver {
       }
     };
     add("run.", plan_.run);
-    put(root, "run.name", [&] {
+    const auto text = [&](const char* key, const std::string& value) {
       Node n;
       n.type = Node::Type::string;
-      n.string = plan_.name();
-      if (plan_.run.has("name")) n.source = plan_.run.source("name");
-      return n;
-    }());
+      n.string = value;
+      n.source = plan_.run.source(key);
+      put(root, std::string("run.") + key, std::move(n));
+    };
+    text("name", plan_.name());
+    text("dir", std::filesystem::absolute(plan_.run_dir()));
     add("trainer.", plan_.trainer);
     add("resume.", plan_.resume);
     std::map<std::string, Node> lists;
@@ -317,6 +320,8 @@ std::string Plan::name() const {
   const size_t slash = p.rfind('/') + 1, dot = p.rfind('.');
   return p.substr(slash, dot == p.npos || dot <= slash ? p.npos : dot - slash);
 }
+
+std::string Plan::run_dir() const { return run.given("dir") ? run.text("dir") : "runs"; }
 
 Plan resolve(const ResolveInput& input, bool colour) {
   Diagnostics d;

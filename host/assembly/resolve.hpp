@@ -37,6 +37,7 @@ struct Plan {
   std::vector<const Selection*> all(std::string_view kind) const;
   std::vector<std::string> stages() const;
   std::string name() const;
+  std::string run_dir() const;  // [run] dir; by default "runs" in the current folder
 };
 
 struct ResolveInput {

@@ -97,7 +97,7 @@ void flatten(const Node& n, const std::string& prefix, std::vector<std::pair<std
 Settings settings_of(const Plan& plan) {
   Settings s;
   s.name = plan.name();
-  s.dir = plan.run.text("dir");
+  s.dir = plan.run_dir();
   s.seed = static_cast<uint64_t>(plan.run.integer("seed"));
   const char* names[] = {"fit", "validate", "test", "predict"};
   for (const std::string& stage : plan.stages())

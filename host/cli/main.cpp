@@ -2,7 +2,9 @@
 #include "base/failure.hpp"
 #include "base/log.hpp"
 #include "base/terminal.hpp"
+#include "base/text.hpp"
 #include "cli/commands.hpp"
+#include "manifest/diagnostics.hpp"
 #include "plugin/describe.hpp"
 #include "plugin/host_table.hpp"
 
@@ -35,14 +37,14 @@ void add_commands(CLI::App& app, CommandLine& c) {
   add_manifest(run, c);
   run->add_option("--resume", c.run.resume, "go on from last, best, auto (last if there is one) or a checkpoint file");
   run->footer("Examples:\n  lhost run configs/digits.toml\n  lhost run configs/digits.toml trainer.max_epochs=3 optimizer.lr=3e-4\n"
-              "  lhost run configs/digits.toml --resume last");
+              "  lhost run configs/digits.toml --resume last\n");
   run->callback([&c] { c.command = [](const CommandLine& x) { return run_command(x.run); }; });
   for (const char* stage : {"validate", "test"}) {
     auto* sub = app.add_subcommand(stage, std::string(stage) == "test" ? "measure a checkpoint on the test data"
                                                                        : "measure a checkpoint on the validation data");
     add_manifest(sub, c);
     sub->add_option("--checkpoint", c.run.checkpoint, "last, best or a checkpoint file; without it the initial weights are used");
-    sub->footer(std::string("Example:\n  lhost ") + stage + " configs/digits.toml --checkpoint best");
+    sub->footer(std::string("Example:\n  lhost ") + stage + " configs/digits.toml --checkpoint best\n");
     sub->callback([&c, stage] {
       c.run.stage = stage;
       c.command = [](const CommandLine& x) { return run_command(x.run); };
@@ -50,17 +52,17 @@ void add_commands(CLI::App& app, CommandLine& c) {
   }
   auto* plan = app.add_subcommand("plan", "show what a run would do and where each value comes from; start nothing");
   add_manifest(plan, c);
-  plan->footer("Example:\n  lhost plan configs/digits.toml optimizer.lr=0.01");
+  plan->footer("Example:\n  lhost plan configs/digits.toml optimizer.lr=0.01\n");
   plan->callback([&c] { c.command = [](const CommandLine& x) { return plan_command(x.run); }; });
   auto* list = app.add_subcommand("list", "list the installed components");
   list->add_option("kind", c.kind, "only this kind: strategy, logger, model...");
   list->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")->allow_extra_args(false);
-  list->footer("Example:\n  lhost list logger");
+  list->footer("Example:\n  lhost list logger\n");
   list->callback([&c] { c.command = [](const CommandLine& x) { return list_command(x.run.plugin_dirs, x.kind); }; });
   auto* inspect = app.add_subcommand("inspect", "show the options of a component");
   inspect->add_option("what", c.what, "a name (adamw), kind/name (optimizer/adamw) or a file (./x.so)")->required();
   inspect->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")->allow_extra_args(false);
-  inspect->footer("Examples:\n  lhost inspect adamw\n  lhost inspect ./build/mymodel.so");
+  inspect->footer("Examples:\n  lhost inspect adamw\n  lhost inspect ./build/mymodel.so\n");
   inspect->callback([&c] { c.command = [](const CommandLine& x) { return inspect_command(x.run.plugin_dirs, x.what); }; });
   auto* doctor = app.add_subcommand("doctor", "check this machine and this installation");
   doctor->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")->allow_extra_args(false);
@@ -79,14 +81,33 @@ void add_globals(CLI::App& app, CommandLine& c) {
   app.fallthrough();
 }
 
-int show_help(CLI::App& app, const std::string& topic) {
-  if (topic == "exit-codes") return std::fputs(exit_code_table(), stdout) < 0;
-  if (topic.empty()) return std::fputs(app.help().c_str(), stdout) < 0;
-  try {
-    return std::fputs(app.get_subcommand(topic)->help().c_str(), stdout) < 0;
-  } catch (const CLI::OptionNotFound&) {
-    throw Failure(Exit::usage, "no help on \"" + topic + "\"; lhost help lists the commands");
+std::string help_of(const CLI::App& app, const std::string& name) {
+  return app.get_formatter()->make_help(&app, name, CLI::AppFormatMode::Normal);
+}
+
+const CLI::App* find_command(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (sub->get_name() == name) return sub;
+  return nullptr;
+}
+
+[[noreturn]] void refuse_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+  const std::string close = closest(word, names);
+  throw Failure(Exit::usage, "no command \"" + word + "\"" + (close.empty() ? "" : "; did you mean \"" + close + "\"?") +
+                                 " (" + join(names, ", ") + ")");
+}
+
+int show_help(const CLI::App& app, const std::string& topic) {
+  std::string text = exit_code_table();
+  if (topic.empty()) text = help_of(app, "lhost");
+  else if (topic != "exit-codes") {
+    const CLI::App* sub = find_command(app, topic);
+    if (!sub) refuse_command(app, topic);
+    text = help_of(*sub, "lhost " + topic);
   }
+  return std::fputs(text.c_str(), stdout) < 0;
 }
 
 void configure(const CommandLine& c) {
@@ -109,9 +130,16 @@ int main_of(int argc, char** argv) {
   CLI::App app{"lhost trains LibTorch models from a TOML manifest.", "lhost"};
   app.set_version_flag("--version", "lhost " LHOST_VERSION);
   app.require_subcommand(0, 1);
-  app.footer("lhost help COMMAND explains a command, lhost help exit-codes the exit codes.");
+  app.footer("lhost help COMMAND explains a command, lhost help exit-codes the exit codes.\n");
   add_globals(app, c);
   add_commands(app, c);
+  for (int i = 1; i < argc; ++i) {  // CLI11 would call a misspelt command an argument that was not expected
+    const std::string word = argv[i];
+    if (word == "--color") ++i;
+    else if (word[0] == '-') continue;
+    else if (!find_command(app, word)) refuse_command(app, word);
+    else break;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

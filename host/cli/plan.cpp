@@ -87,7 +87,7 @@ int plan_command(const RunCommand& c) {
                     (s->host.integer("save_top_k") < 0 ? " (all)" : " (" + std::to_string(s->host.integer("save_top_k")) + " kept)") +
                     (s->host.integer("save_last") ? ", last" : ""));
   Terminal::get().print("checkpoints    " + (files.empty() ? std::string("none") : join(files, "; ")));
-  Terminal::get().print("into           " + plan.run.text("dir") + "/" + plan.name() + "/version_N");
+  Terminal::get().print("into           " + plan.run_dir() + "/" + plan.name() + "/version_N");
   Terminal::get().print("");
   print_values(plan, plan.resolved, "");
   return 0;

@@ -18,9 +18,12 @@ constexpr size_t kLargest = 16u << 20;  // bytes; a manifest is a page or two
 constexpr size_t kDeepest = 32;         // files that extend one another
 
 std::string read_stream(std::istream& in, std::string& problem) {
-  std::string s(kLargest + 1, '\0');
-  in.read(s.data(), static_cast<std::streamsize>(s.size()));
-  s.resize(static_cast<size_t>(in.gcount()));
+  std::string s;
+  char block[1 << 14];
+  while (in && s.size() <= kLargest) {
+    in.read(block, sizeof block);
+    s.append(block, static_cast<size_t>(in.gcount()));
+  }
   if (in.bad()) problem = "cannot be read";
   if (s.size() > kLargest) problem = "is larger than 16 MiB; this is no manifest";
   if (s.rfind("\xEF\xBB\xBF", 0) == 0) s.erase(0, 3);  // a byte order mark is in no column

@@ -1,4 +1,5 @@
-// host/plugin/ask_child.hpp - descriptions of files by a child process; one that dies is blamed on the file it was at.
+// host/plugin/ask_child.hpp - descriptions of files by a child process; one that dies is blamed on the file
+// it was at.
 #pragma once
 #include "plugin/describe.hpp"
 

@@ -1,4 +1,5 @@
-// host/plugin/describe.hpp - a plugin's components and option schemas, asked for in a throw-away process and cached.
+// host/plugin/describe.hpp - a plugin's components and option schemas, asked for in a throw-away process and
+// cached.
 #pragma once
 #include "base/failure.hpp"
 #include "manifest/option.hpp"
@@ -17,9 +18,10 @@ struct PluginDescription {
                                    std::string_view name) const;  // name empty: the only one
 };
 
-// Descriptions of these files, in order; throws Failure(Exit::plugin) naming the file that crashed, hung or lied.
-// A child process (`lhost __describe FILE...`) loads what the cache ($XDG_CACHE_HOME/lhost/plugins-1.json; key: path,
-// device, inode, size, mtime, ctime, host version) does not have. Deleting the cache is always safe.
+// Descriptions of these files, in order; throws Failure(Exit::plugin) naming the file that crashed, hung or
+// lied. A child process (`lhost __describe FILE...`) loads what the cache
+// ($XDG_CACHE_HOME/lhost/plugins-1.json; key: path, device, inode, size, mtime, ctime, host version) does not
+// have. Deleting the cache is always safe.
 std::vector<PluginDescription> describe_plugins(const std::vector<std::string>& paths);
 
 // The same without throwing, for whoever reports all faults together.

@@ -1,6 +1,6 @@
 // host/plugin/describe_cache.hpp - what the child said of files that have not changed since.
-// $XDG_CACHE_HOME/lhost/plugins-1.json (else ~/.cache/...). A cache that cannot be read is empty, one that cannot be
-// written is not kept; neither is an error. Used by describe.cpp. [main]
+// $XDG_CACHE_HOME/lhost/plugins-1.json (else ~/.cache/...). A cache that cannot be read is empty, one that
+// cannot be written is not kept; neither is an error. Used by describe.cpp. [main]
 #pragma once
 #include "plugin/describe.hpp"
 
@@ -8,8 +8,8 @@
 
 namespace lhost {
 
-// Two files with the same key are the same bytes: ctime moves with every change of content, and the inode with every
-// replacement.
+// Two files with the same key are the same bytes: ctime moves with every change of content, and the inode
+// with every replacement.
 struct FileKey {
   std::string path;                // canonical
   std::array<int64_t, 5> stamp{};  // device, inode, size, mtime, ctime (ns)

@@ -42,7 +42,8 @@ void write_line(int fd, const std::string& line) {
   }
 }
 
-// A crash ends the process by its signal, whatever handlers a sanitizer or the host has installed, and leaves no core.
+// A crash ends the process by its signal, whatever handlers a sanitizer or the host has installed, and leaves
+// no core.
 void prepare_to_crash() {
   for (int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) signal(s, SIG_DFL);
   const rlimit none{0, 0};

@@ -1,6 +1,6 @@
-// host/plugin/elf.hpp - the three facts of a shared object that the host wants before it runs any of it: is it one
-// for this machine and whole, what does its lhost note hold, which libraries does it need. Reads headers only, never
-// maps the file; safe on any bytes. Used by note.cpp.
+// host/plugin/elf.hpp - the three facts of a shared object that the host wants before it runs any of it: is
+// it one for this machine and whole, what does its lhost note hold, which libraries does it need. Reads
+// headers only, never maps the file; safe on any bytes. Used by note.cpp.
 #pragma once
 #include <cstdint>
 #include <functional>

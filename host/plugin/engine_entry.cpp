@@ -1,4 +1,5 @@
-// host/plugin/engine_entry.cpp - an engine library: the same loading rules as for plugins, another symbol, no table.
+// host/plugin/engine_entry.cpp - an engine library: the same loading rules as for plugins, another symbol, no
+// table.
 #include "base/failure.hpp"
 #include "plugin/loader.hpp"
 #include "plugin/shared_object.hpp"

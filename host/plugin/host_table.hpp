@@ -10,7 +10,8 @@ namespace lhost {
 
 const lh_host& host_table();
 
-// Services are looked for in the order in which they were offered: host/train offers its own, then the engine's.
+// Services are looked for in the order in which they were offered: host/train offers its own, then the
+// engine's.
 using ServiceSource = std::function<const void*(std::string_view id)>;
 void offer_services(ServiceSource);
 void withdraw_services();  // tests only: forget all sources

@@ -62,7 +62,8 @@ Entry& loaded(const std::string& path) {
   return store().entries.emplace_back(std::move(e));
 }
 
-// One name may serve several kinds (the csv data and the csv logger); the same component from two files may not.
+// One name may serve several kinds (the csv data and the csv logger); the same component from two files may
+// not.
 bool share_a_component(const Note& a, const Note& b) {
   for (const NotedComponent& x : a.components)
     for (const NotedComponent& y : b.components)

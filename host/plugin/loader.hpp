@@ -44,7 +44,8 @@ LibTorch find_libtorch();  // throws Failure(Exit::environment) with what was lo
 std::string libtorch_version_or_empty();
 void load_libtorch();
 
-// Where this installation keeps its files; from the path of the running executable, or set by an embedding program.
+// Where this installation keeps its files; from the path of the running executable, or set by an embedding
+// program.
 struct Installation {
   std::string plugins;   // .../lib/lhost/plugins/1
   std::string engine;    // .../lib/lhost/liblhost_engine.so

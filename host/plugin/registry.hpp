@@ -7,8 +7,8 @@
 namespace lhost {
 
 // The folders in which `use = "name"` is looked for, best first: --plugin-dir, $LHOST_PLUGIN_PATH (ignored in
-// set-uid processes), the user's and the installation's folder. Each holds <kind>/<file>.so or <file>.so directly.
-// Failure(Exit::usage): a --plugin-dir that is no folder, a relative one in $LHOST_PLUGIN_PATH.
+// set-uid processes), the user's and the installation's folder. Each holds <kind>/<file>.so or <file>.so
+// directly. Failure(Exit::usage): a --plugin-dir that is no folder, a relative one in $LHOST_PLUGIN_PATH.
 struct SearchPath {
   struct Folder {
     std::string path, origin;  // origin: "--plugin-dir", "LHOST_PLUGIN_PATH", "user", "installation"
@@ -30,10 +30,11 @@ class Registry {
   const std::vector<Installed>& all() const { return all_; }
   std::vector<std::string> names(std::string_view kind) const;  // loadable ones, sorted, each once
   // First folder that has it wins. Two files of one folder with the same component: Failure naming both.
-  // NULL: not installed. A result with `refused` set: found, but cannot be loaded (for a file whose note cannot be
-  // read, its place <kind>/<name>.so counts).
+  // NULL: not installed. A result with `refused` set: found, but cannot be loaded (for a file whose note
+  // cannot be read, its place <kind>/<name>.so counts).
   const Installed* find(std::string_view kind, std::string_view name) const;
-  // A plugin named by path, which this host accepts; else Failure(Exit::usage): no such file, or Exit::plugin.
+  // A plugin named by path, which this host accepts; else Failure(Exit::usage): no such file, or
+  // Exit::plugin.
   Installed read(const std::string& path) const;
 
  private:

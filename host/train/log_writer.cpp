@@ -9,6 +9,7 @@ namespace lhost {
 namespace {
 constexpr size_t kQueueRecords = 65536;
 constexpr double kCloseSeconds = 10;
+constexpr auto kFlushEvery = std::chrono::seconds(20);  // who watches a run sees it move
 }  // namespace
 
 LogWriter::LogWriter(const std::vector<Logger>& loggers, const std::vector<bool>& stop_on_error) {
@@ -113,11 +114,22 @@ void LogWriter::write(const LogRecord& r) {
     if (s.open) count(s, (*s.logger)->record(s.logger->self(), &record));
 }
 
+void LogWriter::flush() {
+  for (Sink& s : sinks_)
+    if (s.open && (*s.logger)->flush) count(s, (*s.logger)->flush(s.logger->self()));
+}
+
 void LogWriter::run() {
   std::unique_lock lock(mutex_);
+  auto flush_at = std::chrono::steady_clock::now() + kFlushEvery;
   for (;;) {
-    wake_.wait(lock, [this] { return stopping_ || !records_.empty() || !tasks_.empty(); });
-    if (!tasks_.empty() && tasks_.front().first <= taken_) {
+    wake_.wait_until(lock, flush_at, [this] { return stopping_ || !records_.empty() || !tasks_.empty(); });
+    if (const auto now = std::chrono::steady_clock::now(); now >= flush_at) {
+      flush_at = now + kFlushEvery;
+      lock.unlock();
+      flush();
+      lock.lock();
+    } else if (!tasks_.empty() && tasks_.front().first <= taken_) {
       auto task = std::move(tasks_.front().second);
       tasks_.pop_front();
       lock.unlock();
@@ -140,9 +152,9 @@ void LogWriter::close(lh_code outcome, const std::string& message) {
   if (!thread_.joinable()) return;
   const bool closed = wait_for(
       [this, outcome, message] {
+        flush();
         for (Sink& s : sinks_) {
           if (!s.open) continue;
-          if ((*s.logger)->flush) count(s, (*s.logger)->flush(s.logger->self()));
           if ((*s.logger)->close) count(s, (*s.logger)->close(s.logger->self(), outcome, str(message)));
           s.open = false;
         }

@@ -51,6 +51,7 @@ class LogWriter {
   void enqueue(std::function<void()>);
   bool wait_for(std::function<void()>, double seconds);
   void write(const LogRecord&);
+  void flush();
   void count(Sink&, lh_status);
 
   std::vector<Sink> sinks_;  // used by the background thread only, once it runs

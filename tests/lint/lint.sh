@@ -19,7 +19,7 @@ forbid() {
 # A layer of the host may include the layers named here, and itself.
 declare -A below=(
   [base]="" [manifest]="base" [plugin]="base manifest" [kinds]="base manifest plugin engine"
-  [assembly]="base manifest plugin kinds train engine" [train]="base kinds engine"
+  [assembly]="base manifest plugin kinds train engine lhost" [train]="base kinds engine"
   [cli]="base manifest plugin kinds assembly train engine" [engine]=""
 )
 layers() {
@@ -29,7 +29,7 @@ layers() {
     while IFS=: read -r file _ include; do
       [[ $include =~ ^\ *\"([a-z_]+)/ ]] || continue
       target=${BASH_REMATCH[1]}
-      [[ " ${below[$layer]} $layer " == *" $target "* ]] || complain "$file: layer $layer includes $include"
+      [[ " ${below[$layer]} $layer lhost " == *" $target "* ]] || complain "$file: layer $layer includes $include"
     done < <(includes $(sources "host/$layer"))
   done
   while IFS=: read -r file _ include; do # of the engine the host sees its table only

@@ -1,4 +1,5 @@
-// describe_child.cpp - the child that describe_plugins starts in these tests: `lhost __describe FILE...` without lhost.
+// describe_child.cpp - the child that describe_plugins starts in these tests: `lhost __describe FILE...`
+// without lhost.
 #include "plugin/describe.hpp"
 
 int main(int argc, char** argv) {
