@@ -129,7 +129,7 @@ struct GradReady : ag::FunctionPostHook {
 void hook_gradients(Run& r) {
   for (uint32_t p = 0; p < r.params.size(); ++p) {
     Param& param = r.params[p];
-    if (!param.trainable()) continue;
+    if (!param.trainable() || param.accumulator) continue;
     param.accumulator = ag::impl::grad_accumulator(param.tensor);
     param.accumulator->add_post_hook(std::make_unique<GradReady>(r, p));
   }

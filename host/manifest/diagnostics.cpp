@@ -44,11 +44,12 @@ std::string excerpt(const Text& text, const Source& s, Paint paint) {
   const int last = std::min(length, first + kWidest - 1);
   const size_t from = byte_of_column(line, first), to = byte_of_column(line, last + 1);
   const std::string before = first > 1 ? "..." : "", after = last < length ? "..." : "";
+  const int stop = std::max(mark + 1, std::min(end, last + 1));
   std::string number = std::to_string(s.line);
   number.insert(0, number.size() < 4 ? 4 - number.size() : 0, ' ');
   std::string out = number + " | " + before + line.substr(from, to - from) + after + "\n";
   out += std::string(number.size(), ' ') + " | " + std::string(before.size() + static_cast<size_t>(mark - first), ' ');
-  return out + paint("31;1", "^" + std::string(static_cast<size_t>(std::min(end, last + 2) - mark) - 1, '~')) + "\n";
+  return out + paint("31;1", "^" + std::string(static_cast<size_t>(stop - mark - 1), '~')) + "\n";
 }
 
 const Text* text_of(const Texts& texts, const Diagnostic& d) {

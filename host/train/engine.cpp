@@ -3,6 +3,8 @@
 #include "base/failure.hpp"
 #include "kinds/component.hpp"
 
+#include <set>
+
 namespace lhost {
 
 Engine load_engine(const std::string& path) {
@@ -12,7 +14,8 @@ Engine load_engine(const std::string& path) {
   if (table->size != sizeof(lh_engine_v0))
     throw Failure(Exit::environment, path + " was built with another lhost; build host and engine together");
   e.table = *table;
-  offer_services([get = e.table.get_service](std::string_view id) { return get(str(id)); });
+  static std::set<const void*> offered;  // a process may have many runs
+  if (offered.insert(table).second) offer_services([get = e.table.get_service](std::string_view id) { return get(str(id)); });
   const auto service = [&](const char* id) {
     const void* t = e.table.get_service(str(id));
     if (!t) throw Failure(Exit::environment, path + " does not offer " + id);

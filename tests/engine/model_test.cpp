@@ -9,7 +9,8 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 
-#include <cmath>
+#include <fstream>
+#include <iterator>
 
 namespace lhost_test {
 namespace {
@@ -186,6 +187,7 @@ TEST_F(Adopted, TransientGroupIsFreedAndAllocatedUnderItsViews) {
   call(e.tensors->view(e.params->full(&e.run, 0), &v));
   EXPECT_EQ(v.data, nullptr);
   EXPECT_EQ(full.storage().nbytes(), 0u);
+  EXPECT_NE(failed(e.ops->fill(e.params->full(&e.run, 0), 1)).code, LH_OK);  // an error, not a crash
   call(e.params->full_alloc(&e.run, 0));
   call(e.ops->copy(e.params->full(&e.run, 0), e.params->shard(&e.run, 0)));
   EXPECT_TRUE(w.equal(values));
@@ -403,6 +405,32 @@ TEST_F(Values, ArithmeticLeavesNoGraphAndWorksOnParameters) {
   const auto one = at::full({1}, 4.0);
   call(e.ops->to_host(handle(one), &out));
   EXPECT_EQ(out, 4);
+}
+
+std::string bytes_of_engine() {
+  std::ifstream file(LHOST_TEST_PLUGINS "/../../liblhost_engine.so", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(SharedObject, NoteSaysWhichLibTorchWithoutLoading) {
+  const std::string bytes = bytes_of_engine();
+  const size_t at = bytes.find(std::string("lhost-engine") + '\0');
+  ASSERT_NE(at, std::string::npos);
+  lh_elf_note note;
+  std::memcpy(&note, bytes.data() + at - offsetof(lh_elf_note, desc) - offsetof(lh_note_v1, name),
+              sizeof note);
+  EXPECT_STREQ(note.name, LH_NOTE_OWNER);
+  EXPECT_EQ(note.type, LH_NOTE_TYPE);
+  EXPECT_EQ(note.desc.torch, text(engine()->version));
+  EXPECT_STREQ(note.desc.components, "");
+}
+
+TEST(SharedObject, IsNoPlugin) {
+  engine();
+  void* library = dlopen(LHOST_TEST_PLUGINS "/../../liblhost_engine.so", RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(library, nullptr);
+  EXPECT_NE(dlsym(library, LH_ENGINE_ENTRY), nullptr);
+  EXPECT_EQ(dlsym(library, "lh_plugin_v1"), nullptr);
 }
 
 TEST(Services, UnknownOnesAreNotOffered) {

@@ -1,34 +1,61 @@
-// Any text gives a manifest or errors, and what the host writes back as TOML is read again as the same.
+// tests/fuzz/manifest_fuzz.cpp - libFuzzer: any bytes as a manifest, as LHOST_SET and as an override, against the
+// host's schemas. Whatever they are, there are diagnostics or values; what is printed again reads back the same.
 #include "manifest/host_keys.hpp"
+#include "manifest/overrides.hpp"
 #include "manifest/parse.hpp"
 
 #include <cstdlib>
 
 using namespace lhost;
 
-static void check(const Node& root, const Texts& texts, Diagnostics& diagnostics) {
-  const KnownKeys everything = host_known_keys();
-  const std::pair<const char*, const Schema*> tables[] = {
-      {"run", &run_keys()}, {"trainer", &trainer_keys()}, {"data", &data_keys()}, {"scheduler", &scheduler_keys()}};
-  for (const auto& [name, schema] : tables) {
-    const Node* table = root.find(name);
-    if (!table || !table->is_table()) continue;
-    check_table(*table, name, *schema, texts, diagnostics);
-    report_unknown(*table, name, {schema}, everything, diagnostics);
+namespace {
+
+void check_all(const Node& root, const Texts& texts, Diagnostics& d) {
+  static const Node none;
+  static const KnownKeys everything = host_known_keys();
+  auto table = [&](const std::string& path) -> const Node& {
+    const Node* n = root.at_path(path);
+    return n ? *n : none;
+  };
+  auto check = [&](const std::string& path, const Schema& schema) {
+    report_unknown(table(path), path, {&schema, &selection_keys()}, everything, d);
+    return check_table(table(path), path, schema, texts, d);
+  };
+  check_table(root, "", root_keys(), texts, d);
+  report_unknown(root, "", {&root_keys()}, everything, d);
+  const Values run = check("run", run_keys()), trainer = check("trainer", trainer_keys());
+  check_together(run, trainer, d);
+  check("resume", resume_keys());
+  check("optimizer.group[0]", group_keys());
+  for (const KindTable& t : kind_tables()) {
+    const std::string path = std::string(t.table) + (t.list ? "[0]" : "");
+    check(path, selection_keys());
+    const Values host = check(path, host_part(t.kind));
+    if (std::string_view(t.kind) == "data") check_data(host, d);
+    if (std::string_view(t.kind) == "checkpointer") check_checkpoints({&host, &host}, d);
   }
 }
 
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const Texts texts = {{"fuzz.toml", "/", std::string(reinterpret_cast<const char*>(data), size)}};
-  Diagnostics diagnostics;
-  if (const auto root = parse_toml(0, Origin::file, texts, diagnostics)) {
-    check(*root, texts, diagnostics);
-    const Texts again = {{"again.toml", "/", to_toml_document(*root)}};
-    Diagnostics none;
-    const auto reread = parse_toml(0, Origin::file, again, none);
-    if (!reread || to_toml_document(*reread) != again[0].content) std::abort();
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  const Texts texts = {{"fuzz.toml", "/", bytes}};
+  Diagnostics d;
+  Node root;
+  root.type = Node::Type::table;
+  if (auto parsed = parse_toml(0, Origin::file, texts, d)) {
+    root = std::move(*parsed);
+    Diagnostics again;
+    const std::string document = to_toml_document(root);
+    const Texts printed = {{"again.toml", "/", document}};
+    const auto back = parse_toml(0, Origin::file, printed, again);
+    if (!back || to_toml_document(*back) != document) std::abort();
   }
-  (void)diagnostics.render(texts, false);
-  (void)parse_value(texts[0].content);
+  for (const auto& [begin, end] : split_items(bytes)) {
+    apply_override(root, 0, begin, end, Origin::environment, texts, d);
+  }
+  check_all(root, texts, d);
+  d.render(texts, size % 2 == 0);
   return 0;
 }

@@ -4,6 +4,8 @@
 
 #include <new>
 
+LH_PLUGIN_NOTE("mock-engine", "1.0.0", "", "engine/0:mock", "");
+
 namespace mock {
 namespace {
 

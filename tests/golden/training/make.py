@@ -151,7 +151,9 @@ def make(name, model_class, dtypes=(torch.float32, torch.float64)):
             assert all(map(math.isfinite, cases[case][key]))
             final[case] = model.state_dict()
         torch.save(final, HERE / f"{name}-{key}-final.pt")
-    (HERE / f"{name}.json").write_text(json.dumps(cases, indent=1) + "\n")
+    lines = (f"{json.dumps(case)}: " + json.dumps(content).replace(', "float', ',\n "float')
+             for case, content in cases.items())
+    (HERE / f"{name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":

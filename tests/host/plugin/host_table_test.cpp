@@ -11,15 +11,18 @@
 using namespace lhost;
 using namespace lhost_test;
 
-// Lets a test run out of memory.
+// Lets a test run out of memory. Not inlined, else GCC takes malloc and free for a mismatch with new and delete.
+#define NOT_INLINED __attribute__((noinline))
 static thread_local bool no_memory = false;
-void* operator new(size_t n) {
+NOT_INLINED void* operator new(size_t n) {
   if (void* p = no_memory ? nullptr : std::malloc(n)) return p;
   throw std::bad_alloc();
 }
-void* operator new(size_t n, const std::nothrow_t&) noexcept { return no_memory ? nullptr : std::malloc(n); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
+NOT_INLINED void* operator new(size_t n, const std::nothrow_t&) noexcept {
+  return no_memory ? nullptr : std::malloc(n);
+}
+NOT_INLINED void operator delete(void* p) noexcept { std::free(p); }
+NOT_INLINED void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace {
 

@@ -19,6 +19,7 @@ namespace {
 const char* const kManifest = R"(
 [run]
 name = "t"
+dir = "runs"
 [trainer]
 max_epochs = 1
 num_sanity_val_steps = 0

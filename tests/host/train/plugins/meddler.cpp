@@ -107,7 +107,7 @@ struct MeddlerKind {
       lhost::detail::self<Meddler>(c).hear();
       return nullptr;
     } catch (const lhost::Error&) {
-      return lhost::detail::current_exception_status("on_event");
+      return lhost::current_exception_status("on_event");
     }
   }
 };
