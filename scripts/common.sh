@@ -60,7 +60,7 @@ build() {
   (
     flock 9
     if [ ! -e "$dir/build.ninja" ] || [ "$(cat "$dir/libtorch.txt" 2>/dev/null)" != "${LHOST_LIBTORCH:-}" ]; then
-      step "configuring ($preset)" cmake -S "$root" --preset "$preset"
+      step "configuring ($preset)" cmake -S "$root" --preset "$preset" || exit 1
       printf '%s\n' "${LHOST_LIBTORCH:-}" >"$dir/libtorch.txt"
     fi
     step "$label" ninja -C "$dir" -j "$jobs" "$target"

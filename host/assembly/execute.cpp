@@ -72,9 +72,9 @@ Created create_component(const Selection& s, lh_run* run) {
   const lh_component* c = find_component(plugin, s, &original);
   if (c->n_options != s.options.list().size())
     throw Failure(Exit::plugin, s.path + " changed while it was being loaded; run again");
-  lh_create_args args{sizeof(lh_create_args), 0, s.options.list().data(), s.options.list().size(), run, str(s.instance)};
+  lh_create_args args{sizeof(lh_create_args), 0, s.options.list().data(), s.options.list().size(), run, str(s.label)};
   Created out;
-  out.identity = {s.kind, s.name, s.instance, s.version, c->flags};
+  out.identity = {s.kind, s.name, s.label, s.version, c->flags};
   check(c->create(original, &args, &out.self, &out.table));
   if (!out.self || !out.table) throw Failure(Exit::plugin, s.path + ": create of " + s.kind + " \"" + s.name + "\" gave nothing");
   return out;
@@ -124,6 +124,7 @@ RunResult execute(const Plan& plan, const ExecuteOptions& options) {
   const bool fits = std::find(settings.stages.begin(), settings.stages.end(), kFit) != settings.stages.end();
   RunResult result;
   result.run_folder = fits && !point.run_folder.empty() ? point.run_folder : new_run_folder(settings.dir, settings.name);
+  remove_leftovers(result.run_folder);  // of a life that was killed while it wrote
   write_atomically(result.run_folder + "/manifest.resolved.toml", settings.manifest);
   log_to_file(result.run_folder + "/host.log");
   // On the heap: a logger that hangs for good keeps its thread, which still uses these.
@@ -141,7 +142,7 @@ RunResult execute(const Plan& plan, const ExecuteOptions& options) {
     create_components(plan, run->components, run->handle->get());
     run->trainer = std::make_unique<Trainer>(run->engine, *run->handle, run->components, settings, result.run_folder, point.file);
     result = run->trainer->run();
-    if (run->trainer->abandoned()) run.release();
+    if (run->trainer->abandoned()) (void)run.release();
   } catch (const Failure& f) {
     note_failure(result, f.code, f.what(), "");
     write_result(result);

@@ -33,6 +33,7 @@ class Resolver {
 
   Plan resolve() {
     if (!plan_.manifest.complete) return std::move(plan_);
+    check_table(plan_.manifest.root, "", root_keys(), texts(), d_);
     plan_.run = check("run", run_keys());
     plan_.trainer = check("trainer", trainer_keys());
     plan_.resume = check("resume", resume_keys());
@@ -70,7 +71,7 @@ class Resolver {
         if (node && node->is_table() && (node->find("use") || node->find("plugin") || is_required(k.kind, stages)))
           select(k.kind, k.table);
         else if (node && node->is_table() && !node->table.empty())
-          d_.add(node->source, k.table, "names no component; add use = \"...\" (" + installed(k.kind) + ")");
+          nameless(*node, k.kind, k.table);
         else if (is_required(k.kind, stages))
           d_.add({}, k.table, std::string("is missing; add [") + k.table + "] with use = \"...\" (" + installed(k.kind) + ")");
         continue;
@@ -95,16 +96,28 @@ class Resolver {
     const Schema& part = host_part(kind);
     schema.insert(schema.end(), part.begin(), part.end());
     s.host = check_table(node, instance, schema, texts(), d_);
+    s.label = s.host.has("name") ? s.host.text("name") : instance;
+    for (const Selection& other : plan_.selections)
+      if (other.label == s.label)
+        d_.add(s.host.source("name"), instance + ".name", "the name \"" + s.label + "\" belongs to " + other.instance + "; choose another");
     const std::string use = s.host.has("use") ? s.host.text("use") : "";
     if (s.host.has("plugin")) by_path(s, use);
     else if (!use.empty()) by_name(s, use);
-    else d_.add(node.source, instance, "names no component; add use = \"...\" (" + installed(kind) + ")");
+    else nameless(node, kind, instance);
     const std::string wanted = s.host.has("version") ? s.host.text("version") : "";
     const bool fits = s.version == wanted || s.version.rfind(wanted + ".", 0) == 0;
     if (!s.path.empty() && !wanted.empty() && !fits)
       d_.add(s.host.source("version"), instance + ".version",
              "the installed " + kind + " \"" + s.name + "\" has version " + s.version + ", the manifest wants " + wanted);
     plan_.selections.push_back(std::move(s));
+  }
+
+  // A table without `use` and `plugin`; perhaps one of its keys was meant to be that.
+  void nameless(const Node& node, const std::string& kind, const std::string& instance) {
+    d_.add(node.source, instance, "names no component; add use = \"...\" (" + installed(kind) + ")");
+    for (const Node::Entry& e : node.table)
+      if (const std::string close = closest(e.key, {"use", "plugin"}); !close.empty())
+        d_.add(e.key_source, instance + "." + e.key, "unknown key; did you mean \"" + close + "\"?");
   }
 
   void take(Selection& s, const Installed& found, const std::string& name) {

@@ -115,6 +115,7 @@ Settings settings_of(const Plan& plan) {
   for (const Selection* c : plan.all("checkpointer")) s.checkpoints.push_back(policy_of(*c));
   for (const Selection* l : plan.all("logger")) s.logger_stops.push_back(l->host.text("on_error") == "stop");
   for (const Selection* c : plan.all("callback")) s.callback_warns.push_back(c->host.text("on_error") == "warn");
+  if (const Selection* p = plan.find("profiler")) s.profiler_stops = p->host.text("on_error") == "stop";
   if (plan.resume.has("from")) s.resume = plan.resume.text("from");
   s.resume_strict = plan.resume.flag("strict");
   s.manifest = to_toml_document(plan.resolved);

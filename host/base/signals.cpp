@@ -23,12 +23,14 @@ SignalGuard::SignalGuard() {
   sigaction(SIGTERM, &a, &old_term_);
   a.sa_handler = SIG_IGN;  // `lhost run | head` goes on training; the write says EPIPE
   sigaction(SIGPIPE, &a, &old_pipe_);
+  sigaction(SIGXFSZ, &a, &old_size_);  // a file over the limit is an error of that write, with a name
 }
 
 SignalGuard::~SignalGuard() {
   sigaction(SIGINT, &old_int_, nullptr);
   sigaction(SIGTERM, &old_term_, nullptr);
   sigaction(SIGPIPE, &old_pipe_, nullptr);
+  sigaction(SIGXFSZ, &old_size_, nullptr);
 }
 
 }  // namespace lhost

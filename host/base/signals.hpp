@@ -15,7 +15,7 @@ class SignalGuard {
   SignalGuard(const SignalGuard&) = delete;
 
  private:
-  struct sigaction old_int_, old_term_, old_pipe_;
+  struct sigaction old_int_, old_term_, old_pipe_, old_size_;
 };
 
 }  // namespace lhost

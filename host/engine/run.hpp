@@ -119,11 +119,12 @@ void gradient_groups(Run&);
 extern const lh_fused_v0 fused_table;    // fused.cpp
 extern const lh_tensor_v0 tensor_table;  // tensors.cpp
 extern const lh_tensor_ops_v0 tensor_ops_table;
+at::Tensor& with_memory(at::Tensor&);  // refuses an undefined tensor and one whose storage was freed
 at::ScalarType scalar_type(lh_dtype);  // dtype.cpp
 lh_dtype dtype_of(at::ScalarType);
 double element(const at::Tensor& one);  // values.cpp
 bool scalar(const at::Tensor&, double* out);
-at::Tensor to_host(const at::Tensor&);
+at::Tensor to_host(at::Tensor&);
 void assign(at::Tensor& dst, const lh_view& src);
 at::Tensor rng_save();
 void rng_load(const lh_view&);

@@ -72,8 +72,17 @@ lh_status without_autograd(const char* where, F&& f) {
     f();
   });
 }
+at::Tensor& values(lh_tensor* h) { return with_memory(tensor(h)); }
 
 }  // namespace
+
+at::Tensor& with_memory(at::Tensor& t) {
+  if (!t.defined()) refuse(LH_INVALID_ARGUMENT, "found an undefined tensor; expected one with values");
+  if (t.numel() && !t.storage().nbytes())
+    refuse(LH_FAILED_PRECONDITION,
+           "the tensor's memory is freed (a transient flat group); allocate it first");
+  return t;
+}
 
 const lh_tensor_v0 tensor_table = {
     sizeof(lh_tensor_v0),
@@ -93,23 +102,24 @@ const lh_tensor_v0 tensor_table = {
 const lh_tensor_ops_v0 tensor_ops_table = {
     sizeof(lh_tensor_ops_v0),
     0,
-    [](lh_tensor* x, double v) { return without_autograd("ops.fill", [&] { tensor(x).fill_(v); }); },
+    [](lh_tensor* x, double v) { return without_autograd("ops.fill", [&] { values(x).fill_(v); }); },
     [](lh_tensor* dst, lh_tensor* src) {
       return without_autograd("ops.copy", [&] {
-        if (tensor(dst).sizes() != tensor(src).sizes())
-          refuse(LH_INVALID_ARGUMENT, "found shape " + c10::str(tensor(src).sizes()) + ", expected " +
-                                          c10::str(tensor(dst).sizes()));
-        tensor(dst).copy_(tensor(src));
+        at::Tensor &to = values(dst), &from = values(src);
+        if (to.sizes() != from.sizes())
+          refuse(LH_INVALID_ARGUMENT,
+                 "found shape " + c10::str(from.sizes()) + ", expected " + c10::str(to.sizes()));
+        to.copy_(from);
       });
     },
-    [](lh_tensor* x, double a) { return without_autograd("ops.scale", [&] { tensor(x).mul_(a); }); },
+    [](lh_tensor* x, double a) { return without_autograd("ops.scale", [&] { values(x).mul_(a); }); },
     [](lh_tensor* y, double a, lh_tensor* x, double b) {
       return without_autograd("ops.axpby", [&] {
-        if (b != 1.0) tensor(y).mul_(b);
-        tensor(y).add_(tensor(x), a);
+        if (b != 1.0) values(y).mul_(b);
+        values(y).add_(values(x), a);
       });
     },
-    [](lh_tensor* x, double* out) { return guard("ops.to_host", [&] { *out = element(tensor(x)); }); },
+    [](lh_tensor* x, double* out) { return guard("ops.to_host", [&] { *out = element(values(x)); }); },
 };
 
 }  // namespace lhost::engine

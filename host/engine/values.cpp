@@ -46,10 +46,7 @@ bool scalar(const at::Tensor& t, double* out) {
   return true;
 }
 
-at::Tensor to_host(const at::Tensor& t) {
-  if (!t.defined()) refuse(LH_INVALID_ARGUMENT, "found an undefined tensor; expected one with values");
-  return t.detach().to(at::kCPU).contiguous();
-}
+at::Tensor to_host(at::Tensor& t) { return with_memory(t).detach().to(at::kCPU).contiguous(); }
 
 void assign(at::Tensor& dst, const lh_view& src) {
   const at::Tensor values = borrow(src);
@@ -57,7 +54,7 @@ void assign(at::Tensor& dst, const lh_view& src) {
     refuse(LH_INVALID_ARGUMENT,
            "found shape " + c10::str(values.sizes()) + ", expected " + c10::str(dst.sizes()));
   c10::AutoGradMode off(false);
-  dst.copy_(values);
+  with_memory(dst).copy_(values);
 }
 
 at::Tensor rng_save() {

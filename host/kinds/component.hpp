@@ -28,7 +28,7 @@ namespace lhost {
 struct Identity {
   std::string kind;      // "logger"
   std::string name;      // "csv"
-  std::string instance;  // "logger[0]"; of one-table kinds the kind
+  std::string instance;  // its `name` in the manifest, else its place: "logger[0]"
   std::string version;
   uint64_t flags = 0;    // the component's
 };

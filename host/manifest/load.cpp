@@ -44,7 +44,7 @@ std::string read_file(const fs::path& path, std::string& problem) {
 
 std::string current_folder() {
   std::error_code error;
-  const std::string folder = fs::current_path(error).string();
+  std::string folder = fs::current_path(error).string();
   if (error) throw Failure(Exit::environment, "the current folder does not exist any more; change to another one");
   return folder;
 }

@@ -113,15 +113,16 @@ std::string CheckpointKeeper::unused_name(const std::string& stem) const {
 
 void CheckpointKeeper::at_epoch_end(const Moment& m) {
   if (policy_.every_n_steps) return;
-  if ((m.epoch + 1) % policy_.every_n_epochs.value_or(1) == 0) save(m);
+  if ((m.epoch + 1) % policy_.every_n_epochs.value_or(1) == 0) save(m, policy_.monitor.empty() || m.validated);
 }
 void CheckpointKeeper::at_step(const Moment& m) {
-  if (policy_.every_n_steps && m.step % *policy_.every_n_steps == 0) save(m);
+  if (!policy_.every_n_steps || m.step % *policy_.every_n_steps != 0) return;
+  double last = 0;  // between two validations the last value ranks; before the first there is none
+  save(m, policy_.monitor.empty() || m.validated || m.metrics->find(policy_.monitor, last));
 }
 
-void CheckpointKeeper::save(const Moment& m) {
+void CheckpointKeeper::save(const Moment& m, bool ranks) {
   std::string newest;
-  const bool ranks = policy_.monitor.empty() || m.validated;
   if (policy_.save_top_k != 0 && ranks) {
     const std::optional<double> value = monitored(m);
     const auto k = static_cast<size_t>(policy_.save_top_k);

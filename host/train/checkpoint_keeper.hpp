@@ -26,7 +26,7 @@ class CheckpointKeeper {
   struct Moment {
     int64_t epoch, step;
     Metrics* metrics;
-    bool validated;  // a validation ran since the last epoch end, or there is none in this run
+    bool validated;  // a validation ran in this epoch, or there is none in this run
   };
   void at_epoch_end(const Moment&);
   void at_step(const Moment&);
@@ -47,7 +47,7 @@ class CheckpointKeeper {
  private:
   bool better(double a, double b) const;
   std::optional<double> monitored(const Moment&) const;
-  void save(const Moment&);
+  void save(const Moment&, bool ranks);  // false: no candidate for the best k
   std::string unused_name(const std::string& stem) const;
   void keep(Kept);
   void remove_worst();

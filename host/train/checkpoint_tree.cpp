@@ -222,7 +222,11 @@ void CheckpointTree::load(const Checkpointer& c, const std::string& path) {
   file_ = read_file(path);
   LoadContext context{this, &file_, [](CheckpointTree& t, TreePath p) -> TreeLeaf& { return t.add(std::move(p)); }};
   const lh_leaf_visitor visitor = {sizeof(lh_leaf_visitor), 0, &context, copy_leaf};
-  check(c->load(c.self(), {file_.data(), file_.size()}, &visitor));
+  if (lh_status s = c->load(c.self(), {file_.data(), file_.size()}, &visitor)) {
+    PluginError e = take(s);
+    e.message = path + ": " + e.message;
+    throw ComponentFailure(e);
+  }
 }
 
 // ---- state of components

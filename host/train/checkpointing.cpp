@@ -36,8 +36,7 @@ bool same_dtype(lh_dtype a, lh_dtype b) { return a.code == b.code && a.bits == b
 }  // namespace
 
 CheckpointKeeper::Moment Trainer::moment() {
-  const bool always = !can_validate();  // then no validation refreshes a metric
-  return {state_.step.epoch, state_.step.global_step, &state_.metrics, always || validated_ || stage_ != kFit || !epoch_done_};
+  return {state_.step.epoch, state_.step.global_step, &state_.metrics, validated_ || !can_validate()};
 }
 
 void Trainer::fill(CheckpointTree& tree, bool weights_only) {
@@ -177,25 +176,35 @@ void Trainer::restore_optimizer(const CheckpointTree& tree) {
   TreePath by_number;
   for (const TreePath& candidate : {TreePath{"optimizer", "state"}, TreePath{"optimizer_states", "0", "state"}})
     if (tree.has_below(candidate)) by_number = candidate;
-  int64_t number = 0;
+  float scalar = 0;
+  const auto number = [&scalar](float x) -> lh_view {
+    scalar = x;
+    return {&scalar, {LH_DEVICE_CPU, 0}, 0, {LH_DT_FLOAT, 32, 1}, nullptr, nullptr, 0};
+  };
+  const auto assign = [&](lh_tensor* dst, const lh_view& v) { check(engine_->assign(dst, &v)); };
+  int64_t place = 0;
   size_t restored = 0;
   for (uint32_t p = 0; p < params_.size(); ++p) {
     if (params_[p].flags != LH_P_TRAINABLE) continue;
     TreePath base = by_number.empty() ? TreePath{"optimizer", std::string(view(params_[p].name))} : by_number;
-    if (!by_number.empty()) base.push_back(std::to_string(number));
-    ++number;
+    if (!by_number.empty()) base.push_back(std::to_string(place));
+    ++place;
+    std::vector<lh_tensor*> uncounted;  // numbers that the file lacks
+    const size_t before = restored;
     for (uint32_t s = 0; s < slots_.size(); ++s) {
       TreePath path = base;
       path.emplace_back(view(slots_[s].name));
       lh_tensor* dst = engine_->slot(handle_.get(), p, s);
+      if (!dst) continue;
       const TreeLeaf* leaf = tree.find(path);
-      if (!dst || !leaf) continue;
-      float as_number = static_cast<float>(leaf->type == LH_T_INT ? static_cast<double>(leaf->i) : leaf->f);
-      lh_view v = leaf->view();
-      if (leaf->kind == LH_LEAF_VALUE) v = {&as_number, {LH_DEVICE_CPU, 0}, 0, {LH_DT_FLOAT, 32, 1}, nullptr, nullptr, 0};
-      check(engine_->assign(dst, &v));
-      ++restored;
+      if (leaf && leaf->kind == LH_LEAF_TENSOR) assign(dst, leaf->view()), ++restored;
+      else if (leaf && leaf->type == LH_T_INT) assign(dst, number(static_cast<float>(leaf->i))), ++restored;
+      else if (leaf && leaf->type == LH_T_FLOAT) assign(dst, number(static_cast<float>(leaf->f))), ++restored;
+      else if (slots_[s].shape == LH_SLOT_SCALAR) uncounted.push_back(dst);
     }
+    // Python's SGD counts no steps: that there is a momentum says that the next step is not the first.
+    if (restored > before)
+      for (lh_tensor* count : uncounted) assign(count, number(1));
   }
   if (restored == 0 && !slots_.empty() && tree.has_below({"lhost", "counters"}))
     log(Level::warning, resume_file_ + " holds no state of the optimizer \"" + c_.optimizer.identity().name +

@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 
@@ -103,6 +104,12 @@ bool LogWriter::visit(const std::function<lh_status(size_t)>& f, double seconds)
           if (sinks_[i].open) count(sinks_[i], f(i));
       },
       seconds);
+}
+
+void LogWriter::settle() {
+  const bool matters = std::any_of(sinks_.begin(), sinks_.end(), [](const Sink& s) { return s.stop_on_error; });
+  if (matters) wait_for([] {}, kCloseSeconds);
+  check();
 }
 
 void LogWriter::write(const LogRecord& r) {

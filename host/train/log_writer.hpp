@@ -35,6 +35,8 @@ class LogWriter {
   void check();
   // f(i) on the background thread for every open logger, after all records before it. false: not done in `seconds`.
   bool visit(const std::function<lh_status(size_t)>& f, double seconds);
+  // Waits for the loggers whose failure is the run's, then check().
+  void settle();
   void close(lh_code outcome, const std::string& message);  // flushes, closes, ends the thread
   bool empty() const { return sinks_.empty(); }
   // close() gave up on a logger that hangs: its thread still uses this object and the loggers, which must stay.

@@ -111,12 +111,14 @@ bool Trainer::train_batches() {
     step.samples += static_cast<int64_t>(rows);
     ++step.batch;
     const bool boundary = step.last_micro != 0;
-    if (boundary) finish_window();
+    bool stepped = false;
+    if (boundary) stepped = finish_window();
     else ++step.micro;
     if (heard(LH_EVENT(LH_STAGE_FIT, LH_ON_BATCH_END))) emit(LH_EVENT(LH_STAGE_FIT, LH_ON_BATCH_END));
     if (step_span) profile(LH_SPAN_STEP, false);
     if (!boundary) continue;
-    for (auto& k : keepers_) k->at_step(moment());
+    if (stepped)
+      for (auto& k : keepers_) k->at_step(moment());
     poll_signal();
     if (step.batch == epoch_batches_) break;
     if (step.global_step == set_.max_steps || (state_.stop && minima_met())) return false;
@@ -137,7 +139,8 @@ void Trainer::begin_window() {
   window_has_gradient_ = false;
 }
 
-void Trainer::finish_window() {
+// false: the model skipped all of it, there was no optimizer step.
+bool Trainer::finish_window() {
   lh_step& step = state_.step;
   step.micro = 0;
   if (window_has_gradient_) [[likely]] {
@@ -151,6 +154,7 @@ void Trainer::finish_window() {
   }
   boundary_batch_ = step.batch;
   boundary_samples_ = step.samples;
+  return window_has_gradient_;
 }
 
 }  // namespace lhost

@@ -68,10 +68,10 @@ struct Settings {
   ScheduleSettings schedule;
   std::vector<CheckpointPolicy> checkpoints;
   std::vector<bool> logger_stops, callback_warns;  // on_error, parallel to the lists of components
+  bool profiler_stops = false;
 
   std::string resume;  // "", "last", "best", "auto" or a path
   bool resume_strict = true;
-  std::string weights; // for validate, test, predict without fit: "", "best", "last" or a path
 
   std::string manifest;  // the resolved manifest as TOML, secrets masked
   std::vector<std::pair<std::string, std::string>> hyper_parameters;  // flattened, for loggers

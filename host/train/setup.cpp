@@ -221,7 +221,13 @@ void Trainer::open_loggers(const CheckpointTree* resumed) {
   log_writer_.open(info, pairs, [&](size_t i) {
     if (resumed) resumed->load_state({"lhost", "state", c_.loggers[i].identity().instance}, c_.loggers[i]);
   });
-  if (c_.profiler) check(c_.profiler->start(c_.profiler.self(), &info, &profile_mask_));
+  if (!c_.profiler) return;
+  lh_status status = c_.profiler->start(c_.profiler.self(), &info, &profile_mask_);
+  if (!status) return;
+  if (set_.profiler_stops) raise(status);
+  const PluginError e = take(status);
+  log(Level::warning, e.component + ": " + e.message + "; the run goes on without it (on_error = \"warn\")");
+  profile_mask_ = 0;
 }
 
 void Trainer::print_header() const {

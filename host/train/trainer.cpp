@@ -45,6 +45,7 @@ RunResult Trainer::run() {
   try {
     set_up();
     run_stages();
+    log_writer_.settle();
   } catch (const Interrupted&) {
     interrupt();
   } catch (...) {

@@ -78,7 +78,7 @@ class Trainer {
   void train_epoch();
   bool train_batches();               // false: the epoch was cut short
   void begin_window();
-  void finish_window();
+  bool finish_window();
   void apply_schedule();
   void poll_signal() const {
     if (pending_signal_seen()) [[unlikely]] throw Interrupted();

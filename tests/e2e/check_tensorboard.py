@@ -20,13 +20,17 @@ def event_files(path):
     return [os.path.join(path, name) for name in sorted(os.listdir(path)) if "tfevents" in name]
 
 
-def main(path):
+def values(path):
     for file in event_files(path):
         for event in EventFileLoader(file).Load():
             for value in event.summary.value:  # the loader turns simple_value into a tensor
                 number = tensor_util.make_ndarray(value.tensor).item()
-                text = repr(number.decode()) if isinstance(number, bytes) else number
-                print(value.tag, event.step, text, sep="\t")
+                yield value.tag, event.step, number.decode() if isinstance(number, bytes) else number
+
+
+def main(path):
+    for tag, step, value in values(path):
+        print(tag, step, repr(value) if isinstance(value, str) else value, sep="\t")
 
 
 if __name__ == "__main__":

@@ -72,11 +72,13 @@ double difference(const std::vector<double>& found, const std::vector<double>& e
 std::vector<double> logged_losses(const std::string& run_folder) {
   std::ifstream in(run_folder + "/metrics.jsonl");
   std::vector<double> losses;
-  for (std::string line; std::getline(in, line);) losses.push_back(json::parse(line).at("metrics").at("loss"));
+  for (std::string line; std::getline(in, line);)
+    losses.push_back(json::parse(line).at("metrics").at("loss"));
   return losses;
 }
 
-void expect_same_losses(const std::vector<double>& found, const std::vector<double>& expected, double tolerance) {
+void expect_same_losses(const std::vector<double>& found, const std::vector<double>& expected,
+                        double tolerance) {
   ASSERT_EQ(found.size(), expected.size());
   for (size_t step = 0; step < found.size(); ++step)
     EXPECT_NEAR(found[step], expected[step], tolerance * std::abs(expected[step])) << "step " << step + 1;
@@ -91,8 +93,10 @@ void expect_same_state(const File& found, const File& expected, const std::strin
     const lhost::TreeLeaf* ours = found.find({"state_dict", key});
     ASSERT_TRUE(ours) << key;
     ASSERT_EQ(ours->shape, leaf->shape) << key;
-    ASSERT_EQ(std::pair(ours->dtype.code, ours->dtype.bits), std::pair(leaf->dtype.code, leaf->dtype.bits)) << key;
-    EXPECT_LE(difference(numbers(*ours), numbers(*leaf)), leaf->dtype.code == LH_DT_INT ? 0 : tolerance) << key;
+    ASSERT_EQ(std::pair(ours->dtype.code, ours->dtype.bits), std::pair(leaf->dtype.code, leaf->dtype.bits))
+        << key;
+    EXPECT_LE(difference(numbers(*ours), numbers(*leaf)), leaf->dtype.code == LH_DT_INT ? 0 : tolerance)
+        << key;
   }
 }
 
@@ -112,7 +116,8 @@ void expect_same_training(const std::string& model, const Numbers& n) {
     const lhost::RunReport r = lhost::run_manifest(o);
     ASSERT_EQ(r.exit_code, 0) << r.error;
     expect_same_losses(logged_losses(r.run_folder), expected.at(n.dtype), n.tolerance);
-    expect_same_state(File(r.run_folder + "/checkpoints/final.ckpt"), File(files + "-final.pt"), name, n.tolerance);
+    expect_same_state(File(r.run_folder + "/checkpoints/final.ckpt"), File(files + "-final.pt"), name,
+                      n.tolerance);
   }
 }
 

@@ -187,7 +187,10 @@ TEST_F(Adopted, TransientGroupIsFreedAndAllocatedUnderItsViews) {
   call(e.tensors->view(e.params->full(&e.run, 0), &v));
   EXPECT_EQ(v.data, nullptr);
   EXPECT_EQ(full.storage().nbytes(), 0u);
-  EXPECT_NE(failed(e.ops->fill(e.params->full(&e.run, 0), 1)).code, LH_OK);  // an error, not a crash
+  EXPECT_EQ(failed(e.ops->fill(e.params->full(&e.run, 0), 1)).message,
+            "the tensor's memory is freed (a transient flat group); allocate it first");
+  lh_tensor* out = nullptr;
+  EXPECT_EQ(failed(engine()->to_host(handle(w), &out)).code, LH_FAILED_PRECONDITION);
   call(e.params->full_alloc(&e.run, 0));
   call(e.ops->copy(e.params->full(&e.run, 0), e.params->shard(&e.run, 0)));
   EXPECT_TRUE(w.equal(values));
@@ -422,7 +425,7 @@ TEST(SharedObject, NoteSaysWhichLibTorchWithoutLoading) {
   EXPECT_STREQ(note.name, LH_NOTE_OWNER);
   EXPECT_EQ(note.type, LH_NOTE_TYPE);
   EXPECT_EQ(note.desc.torch, text(engine()->version));
-  EXPECT_STREQ(note.desc.components, "");
+  EXPECT_STREQ(note.desc.components, "engine/0:libtorch");
 }
 
 TEST(SharedObject, IsNoPlugin) {

@@ -10,27 +10,25 @@ using namespace lhost;
 
 namespace {
 
+// Only the tables that are there: defaults do not depend on the input.
 void check_all(const Node& root, const Texts& texts, Diagnostics& d) {
-  static const Node none;
   static const KnownKeys everything = host_known_keys();
-  auto table = [&](const std::string& path) -> const Node& {
-    const Node* n = root.at_path(path);
-    return n ? *n : none;
-  };
   auto check = [&](const std::string& path, const Schema& schema) {
-    report_unknown(table(path), path, {&schema, &selection_keys()}, everything, d);
-    return check_table(table(path), path, schema, texts, d);
+    const Node* table = root.at_path(path);
+    if (!table) return Values();
+    report_unknown(*table, path, {&schema, &selection_keys()}, everything, d);
+    return check_table(*table, path, schema, texts, d);
   };
-  check_table(root, "", root_keys(), texts, d);
   report_unknown(root, "", {&root_keys()}, everything, d);
   const Values run = check("run", run_keys()), trainer = check("trainer", trainer_keys());
-  check_together(run, trainer, d);
+  if (!run.list().empty() && !trainer.list().empty()) check_together(run, trainer, d);
   check("resume", resume_keys());
   check("optimizer.group[0]", group_keys());
   for (const KindTable& t : kind_tables()) {
     const std::string path = std::string(t.table) + (t.list ? "[0]" : "");
     check(path, selection_keys());
     const Values host = check(path, host_part(t.kind));
+    if (host.list().empty()) continue;
     if (std::string_view(t.kind) == "data") check_data(host, d);
     if (std::string_view(t.kind) == "checkpointer") check_checkpoints({&host, &host}, d);
   }

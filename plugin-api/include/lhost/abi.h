@@ -185,7 +185,7 @@ typedef struct lh_create_args {
   const lh_value *values; /* one per option of the component, same order */
   uint64_t n_values;
   lh_run *run;     /* for services */
-  lh_str instance; /* its place in the manifest: "logger[0]" */
+  lh_str instance; /* its `name` in the manifest, else its place: "logger[0]" */
 } lh_create_args;
 typedef struct lh_component {
   uint32_t size, rsvd0;

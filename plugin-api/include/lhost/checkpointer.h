@@ -15,7 +15,7 @@ enum { LH_LEAF_VALUE = 0, LH_LEAF_TENSOR = 1, LH_LEAF_UNKNOWN = 2 /* in the file
 typedef struct lh_leaf { /* one leaf, addressed by the keys that lead to it; list positions as decimals */
   uint32_t size, n_path;
   const lh_str *path;
-  int32_t kind; /* LH_LEAF_* */
+  int32_t kind; /* LH_LEAF_*; UNKNOWN has a STR as value that says what it is */
   uint32_t rsvd0;
   lh_value value; /* VALUE: NONE BOOL INT FLOAT STR LIST_INT LIST_FLOAT LIST_STR */
   lh_view view;   /* TENSOR: contiguous, in host memory */

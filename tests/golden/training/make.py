@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Makes the golden training runs beside this script: python3 make.py (PyTorch 2.11).
 
-20 optimizer steps of each model on the digits of configs/data, in the order of the file, in float32 and float64:
-  MODEL.json              for each case the settings that lhost gets on top of MODEL.toml, and the loss of each step
+20 optimizer steps of each model on the digits of configs/data, in the order of the file, in both precisions:
+  MODEL.json              for each case the settings for lhost on top of MODEL.toml, and the loss of each step
   MODEL-DTYPE-initial.pt  the weights all cases start from: a state_dict
   MODEL-DTYPE-final.pt    the state_dict after the last step of each case, by the case's name
 """
 import gzip
+import itertools
 import json
-import math
 import pathlib
 import re
 
@@ -20,16 +20,18 @@ HERE = pathlib.Path(__file__).parent
 DATA = HERE.parents[2] / "configs" / "data"
 STEPS = 20
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
-SGD = {"use": "sgd", "lr": 0.1, "momentum": 0.9}
-ADAMW = {"use": "adamw", "lr": 3e-3, "weight_decay": 0.01}
+SGD = {"use": "sgd", "lr": 0.05, "momentum": 0.9}
+ADAMW = {"use": "adamw", "lr": 1e-3, "weight_decay": 0.01}
 
 # One entry is one run: tables of an lhost manifest. train() below reads the same keys.
 CASES = {
     "sgd_momentum": {"optimizer": SGD},
-    "sgd_nesterov_decay": {"optimizer": {**SGD, "lr": 0.05, "nesterov": True, "weight_decay": 0.01}},
-    "adam": {"optimizer": {"use": "adam", "lr": 3e-3, "weight_decay": 0.01}},
+    "sgd_nesterov_decay": {"optimizer": {**SGD, "nesterov": True, "weight_decay": 0.01}},
+    "adam": {"optimizer": {"use": "adam", "lr": 1e-3, "weight_decay": 0.01}},
     "adamw": {"optimizer": ADAMW},
-    "adamw_clip_norm": {"optimizer": ADAMW, "trainer": {"gradient_clip_val": 0.5}},
+    # the mlp's gradients have norms on both sides of the limit, the convnet's are all above it
+    "sgd_clip_norm": {"optimizer": SGD, "trainer": {"gradient_clip_val": 0.25}},
+    "adamw_clip_norm": {"optimizer": ADAMW, "trainer": {"gradient_clip_val": 0.25}},
     "sgd_clip_value": {"optimizer": SGD,
                        "trainer": {"gradient_clip_val": 0.01, "gradient_clip_algorithm": "value"}},
     "sgd_accumulate": {"optimizer": SGD, "trainer": {"accumulate_grad_batches": 3}},
@@ -41,7 +43,7 @@ CASES = {
                           "scheduler": {"use": "step", "step_size": 1, "gamma": 0.5}},
     "adamw_groups": {"optimizer": {**ADAMW, "weight_decay": 0.1,
                                    "group": [{"match": "bias$", "weight_decay": 0.0},
-                                             {"match": "0\\.weight$", "lr": 1e-3}]}},
+                                             {"match": "0\\.weight$", "lr": 3e-4}]}},
 }
 
 
@@ -59,7 +61,8 @@ class ConvNet(nn.Module):
         super().__init__()
 
         def block(inputs, width):
-            return nn.Conv2d(inputs, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2)
+            convolution = nn.Conv2d(inputs, width, 3, padding=1, bias=False)
+            return convolution, nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2)
 
         self.features = nn.Sequential(*block(1, 4), *block(4, 8), nn.AdaptiveAvgPool2d(2))
         self.head = nn.Sequential(nn.Flatten(), nn.Dropout(0.0), nn.Linear(8 * 2 * 2, 10))
@@ -73,6 +76,10 @@ def idx(name):
     raw = gzip.decompress((DATA / name).read_bytes())
     shape = [int.from_bytes(raw[4 + 4 * i:8 + 4 * i], "big") for i in range(raw[3])]
     return torch.frombuffer(bytearray(raw[4 + 4 * raw[3]:]), dtype=torch.uint8).reshape(shape)
+
+
+def digits(part):
+    return idx(f"digits-{part}-images.idx3-ubyte.gz") / 16, idx(f"digits-{part}-labels.idx1-ubyte.gz").long()
 
 
 def make_optimizer(model, use, group=(), **options):
@@ -95,12 +102,14 @@ def make_scheduler(optimizer, use, interval="epoch", warmup=0, **options):
 
 def windows(samples, batch_size=32, accumulate_grad_batches=1, limit_train_batches=None, **_):
     """One epoch: lists of slices, each list the batches of one optimizer step."""
-    batches = [slice(i, min(i + batch_size, samples)) for i in range(0, samples, batch_size)][:limit_train_batches]
+    batches = [slice(i, min(i + batch_size, samples)) for i in range(0, samples, batch_size)]
+    batches = batches[:limit_train_batches]
     return [batches[i:i + accumulate_grad_batches] for i in range(0, len(batches), accumulate_grad_batches)]
 
 
-def train(model, images, labels, optimizer, trainer={}, data={}, scheduler=None):
-    """The loop a PyTorch user writes. The loss of a step is that of its last batch, as in lhost's records."""
+def train(model, images, labels, optimizer, trainer={}, data={}, scheduler=None, steps=STEPS):
+    """The loop a PyTorch user writes. Gives the loss of each step, of its last batch as in lhost's records, and the
+    optimizer."""
     optimizer = make_optimizer(model, **optimizer)
     schedule, interval = make_scheduler(optimizer, **scheduler) if scheduler else (None, None)
     losses = []
@@ -112,14 +121,15 @@ def train(model, images, labels, optimizer, trainer={}, data={}, scheduler=None)
                 (loss * (batch.stop - batch.start) / rows).backward()
             if limit := trainer.get("gradient_clip_val"):
                 by_value = trainer.get("gradient_clip_algorithm") == "value"
-                (nn.utils.clip_grad_value_ if by_value else nn.utils.clip_grad_norm_)(model.parameters(), limit)
+                clip = nn.utils.clip_grad_value_ if by_value else nn.utils.clip_grad_norm_
+                clip(model.parameters(), limit)
             optimizer.step()
             optimizer.zero_grad()
             if interval == "step":
                 schedule.step()
             losses.append(loss.item())
-            if len(losses) == STEPS:
-                return losses
+            if len(losses) == steps:
+                return losses, optimizer
         if interval == "epoch":
             schedule.step()
 
@@ -135,8 +145,17 @@ def toml(tables):
     return "\n".join(lines)
 
 
+def require_different(final):
+    """A setting without an effect would test nothing: each case must end at weights of its own."""
+    weights = {case: torch.cat([v.double().flatten() for v in state.values() if v.is_floating_point()])
+               for case, state in final.items()}
+    for a, b in itertools.combinations(weights, 2):
+        distance = ((weights[a] - weights[b]).abs().max() / weights[b].abs().max()).item()
+        assert distance > 1e-4, f"{a} and {b} end at the same weights: {distance}"
+
+
 def make(name, model_class, dtypes=(torch.float32, torch.float64)):
-    images, labels = idx("digits-train-images.idx3-ubyte.gz") / 16, idx("digits-train-labels.idx1-ubyte.gz").long()
+    images, labels = digits("train")
     torch.manual_seed(7)
     initial = model_class().state_dict()
     cases = {case: {"settings": toml(tables)} for case, tables in CASES.items()}
@@ -147,9 +166,9 @@ def make(name, model_class, dtypes=(torch.float32, torch.float64)):
         for case, tables in CASES.items():
             model = model_class().to(dtype)
             model.load_state_dict(start)
-            cases[case][key] = train(model, images.to(dtype), labels, **tables)
-            assert all(map(math.isfinite, cases[case][key]))
+            cases[case][key], _ = train(model, images.to(dtype), labels, **tables)
             final[case] = model.state_dict()
+        require_different(final)
         torch.save(final, HERE / f"{name}-{key}-final.pt")
     lines = (f"{json.dumps(case)}: " + json.dumps(content).replace(', "float', ',\n "float')
              for case, content in cases.items())

@@ -75,6 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
         Syntax{"a = True", "1:5-6 expected 'true', saw 'T' (in a boolean); a text or a value with a unit needs quotes"},
         Syntax{"a = \"x", "1:7-8 the file ends (in a string)"}, Syntax{"a = [1,", "1:8-9 the file ends (in a list)"},
         Syntax{"a =", "1:4-5 the file ends (in a key-value pair)"},
+        Syntax{"[$]", "1:2-3 expected bare key starting character or string delimiter, saw '$' (in a key)"},
+        Syntax{"[a\xC3\xBC]", "1:3-4 expected ']', saw '\xC3\xBC' (in a table header)"},
         Syntax{"a = \xFF", "1:4-5 Encountered invalid utf-8 sequence"}));
 
 TEST(Parse, RefusesNestingThatCouldExhaustTheStack) {

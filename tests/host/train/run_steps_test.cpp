@@ -186,10 +186,10 @@ TEST_F(RunSteps, B011_NoEpochsOrStepsMeansNoLoop) {
 
 TEST_F(RunSteps, B013_WithoutALimitThereAre1000EpochsAndAWarning) {
   manifest.replace(manifest.find("max_epochs = 1\n"), 15, "");
-  const Outcome o = done({"data.samples=1", "callback=[]", "logger=[]"});
+  const Outcome o = done({"data.samples=1", "callback=[]", "logger=[]", "checkpoint=[]"});
   EXPECT_EQ(o.result("/stages/fit/epochs"), "1000");
   EXPECT_EQ(o.log_lines("1000 epochs").size(), 1u);
-  const Outcome limited = done({"data.samples=1", "trainer.max_steps=1500", "callback=[]", "logger=[]"});
+  const Outcome limited = done({"data.samples=1", "trainer.max_steps=1500", "callback=[]", "logger=[]", "checkpoint=[]"});
   EXPECT_EQ(limited.result("/stages/fit/epochs"), "1500");
   EXPECT_TRUE(limited.log_lines("1000 epochs").empty());
 }

@@ -46,6 +46,7 @@ class Meddler : public lhost::Component {
         lhost::host->get_service(lhost::host, lhost::str(MOCK_RANDOM_SERVICE)));
   }
   const int32_t& event() const { return event_; }
+  bool escapes() const { return o_.act == Act::kEscape; }
   void hear() {
     if (lhost::detail::trainer_service->step(run_)->flags & LH_STEP_SANITY) return;
     const int64_t count = heard_++;
@@ -103,10 +104,12 @@ struct MeddlerKind {
     return t;
   }
   static lh_status on_event(lh_callback* c, int32_t) {
+    Meddler& m = lhost::detail::self<Meddler>(c);
     try {
-      lhost::detail::self<Meddler>(c).hear();
+      m.hear();
       return nullptr;
-    } catch (const lhost::Error&) {
+    } catch (...) {
+      if (m.escapes()) throw;
       return lhost::current_exception_status("on_event");
     }
   }
