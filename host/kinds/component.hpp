@@ -56,8 +56,10 @@ template <class Self, class Table>
 class Component {
  public:
   Component() = default;
-  explicit Component(const Created& c)
-      : self_(static_cast<Self*>(c.self)), table_(copy_table<Table>(c.table)), identity_(c.identity) {
+  explicit Component(const Created& c) : Component() {  // complete from here on: what is refused is destroyed
+    self_ = static_cast<Self*>(c.self);
+    table_ = copy_table<Table>(c.table);
+    identity_ = c.identity;
     require();
   }
   Component(Component&& o) noexcept

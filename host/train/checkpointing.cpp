@@ -171,46 +171,6 @@ void Trainer::restore_weights(const CheckpointTree& tree) {
   }
 }
 
-void Trainer::restore_optimizer(const CheckpointTree& tree) {
-  // Python keeps the state by number: the place in the list of parameters
-  TreePath by_number;
-  for (const TreePath& candidate : {TreePath{"optimizer", "state"}, TreePath{"optimizer_states", "0", "state"}})
-    if (tree.has_below(candidate)) by_number = candidate;
-  float scalar = 0;
-  const auto number = [&scalar](float x) -> lh_view {
-    scalar = x;
-    return {&scalar, {LH_DEVICE_CPU, 0}, 0, {LH_DT_FLOAT, 32, 1}, nullptr, nullptr, 0};
-  };
-  const auto assign = [&](lh_tensor* dst, const lh_view& v) { check(engine_->assign(dst, &v)); };
-  int64_t place = 0;
-  size_t restored = 0;
-  for (uint32_t p = 0; p < params_.size(); ++p) {
-    if (params_[p].flags != LH_P_TRAINABLE) continue;
-    TreePath base = by_number.empty() ? TreePath{"optimizer", std::string(view(params_[p].name))} : by_number;
-    if (!by_number.empty()) base.push_back(std::to_string(place));
-    ++place;
-    std::vector<lh_tensor*> uncounted;  // numbers that the file lacks
-    const size_t before = restored;
-    for (uint32_t s = 0; s < slots_.size(); ++s) {
-      TreePath path = base;
-      path.emplace_back(view(slots_[s].name));
-      lh_tensor* dst = engine_->slot(handle_.get(), p, s);
-      if (!dst) continue;
-      const TreeLeaf* leaf = tree.find(path);
-      if (leaf && leaf->kind == LH_LEAF_TENSOR) assign(dst, leaf->view()), ++restored;
-      else if (leaf && leaf->type == LH_T_INT) assign(dst, number(static_cast<float>(leaf->i))), ++restored;
-      else if (leaf && leaf->type == LH_T_FLOAT) assign(dst, number(static_cast<float>(leaf->f))), ++restored;
-      else if (slots_[s].shape == LH_SLOT_SCALAR) uncounted.push_back(dst);
-    }
-    // Python's SGD counts no steps: that there is a momentum says that the next step is not the first.
-    if (restored > before)
-      for (lh_tensor* count : uncounted) assign(count, number(1));
-  }
-  if (restored == 0 && !slots_.empty() && tree.has_below({"lhost", "counters"}))
-    log(Level::warning, resume_file_ + " holds no state of the optimizer \"" + c_.optimizer.identity().name +
-                            "\": it starts anew");
-}
-
 void Trainer::restore_progress(const CheckpointTree& tree) {
   const auto counter = [&](const char* name) { return tree.integer({"lhost", "counters", name}, 0); };
   lh_step& step = state_.step;
@@ -219,6 +179,13 @@ void Trainer::restore_progress(const CheckpointTree& tree) {
   step.global_step = counter("global_step");
   step.samples = boundary_samples_ = counter("samples");
   mid_epoch_ = step.batch > 0;
+  const int64_t max_epochs = state_.info.max_epochs;
+  if ((max_epochs >= 0 && step.epoch + (mid_epoch_ ? 1 : 0) > max_epochs) ||
+      (set_.max_steps >= 0 && step.global_step > set_.max_steps))
+    throw Failure(Exit::usage, resume_file_ + " (epoch " + std::to_string(step.epoch) + ", step " +
+                                   std::to_string(step.global_step) + ") is beyond trainer.max_epochs = " +
+                                   std::to_string(max_epochs) + ", max_steps = " + std::to_string(set_.max_steps) +
+                                   "; set more, or resume from an earlier file");
   if (step.batch > epoch_batches_)
     throw Failure(Exit::usage, resume_file_ + " was written after batch " + std::to_string(step.batch) +
                                    " of an epoch that now has " + std::to_string(epoch_batches_) +

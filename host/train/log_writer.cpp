@@ -22,6 +22,20 @@ LogWriter::~LogWriter() {
   if (thread_.joinable()) close(LH_CANCELLED, "");
 }
 
+bool LogWriter::call(Sink& s, const char* where, const std::function<lh_status(const Logger&)>& f) {
+  lh_status status = nullptr;
+  try {
+    status = f(*s.logger);
+  } catch (const ComponentFailure& e) {
+    status = make_status(e.code, e.component, e.where, e.what());
+  } catch (...) {
+    status = make_status(LH_PLUGIN_FAULT, "logger:" + s.logger->identity().name, where,
+                         "an exception left the plugin; this is a fault of the plugin");
+  }
+  count(s, status);
+  return !status;
+}
+
 void LogWriter::count(Sink& s, lh_status status) {
   if (!status) {
     s.failures = 0;
@@ -45,11 +59,12 @@ void LogWriter::open(const lh_run_info& info, const std::vector<lh_pair>& params
   enqueue([&] {
     for (size_t i = 0; i < sinks_.size(); ++i) {
       Sink& s = sinks_[i];
-      load(i);
-      lh_status status = (*s.logger)->open(s.logger->self(), &info);
-      s.open = status == nullptr;
-      count(s, status);
-      if (s.open && (*s.logger)->params) count(s, (*s.logger)->params(s.logger->self(), params.data(), params.size()));
+      s.open = call(s, "open", [&](const Logger& l) {
+        load(i);
+        return l->open(l.self(), &info);
+      });
+      if (s.open && (*s.logger)->params)
+        call(s, "params", [&](const Logger& l) { return l->params(l.self(), params.data(), params.size()); });
     }
     done.set_value();
   });
@@ -101,7 +116,7 @@ bool LogWriter::visit(const std::function<lh_status(size_t)>& f, double seconds)
   return wait_for(
       [this, f] {
         for (size_t i = 0; i < sinks_.size(); ++i)
-          if (sinks_[i].open) count(sinks_[i], f(i));
+          if (sinks_[i].open) call(sinks_[i], "visit", [&](const Logger&) { return f(i); });
       },
       seconds);
 }
@@ -118,12 +133,12 @@ void LogWriter::write(const LogRecord& r) {
   const lh_record record = {sizeof(lh_record), r.stage,          r.global_step,  r.epoch,
                             r.samples,         r.unix_time_ns, scalars.data(), scalars.size()};
   for (Sink& s : sinks_)
-    if (s.open) count(s, (*s.logger)->record(s.logger->self(), &record));
+    if (s.open) call(s, "record", [&](const Logger& l) { return l->record(l.self(), &record); });
 }
 
 void LogWriter::flush() {
   for (Sink& s : sinks_)
-    if (s.open && (*s.logger)->flush) count(s, (*s.logger)->flush(s.logger->self()));
+    if (s.open && (*s.logger)->flush) call(s, "flush", [](const Logger& l) { return l->flush(l.self()); });
 }
 
 void LogWriter::run() {
@@ -162,7 +177,8 @@ void LogWriter::close(lh_code outcome, const std::string& message) {
         flush();
         for (Sink& s : sinks_) {
           if (!s.open) continue;
-          if ((*s.logger)->close) count(s, (*s.logger)->close(s.logger->self(), outcome, str(message)));
+          if ((*s.logger)->close)
+            call(s, "close", [&](const Logger& l) { return l->close(l.self(), outcome, str(message)); });
           s.open = false;
         }
       },

@@ -54,6 +54,8 @@ class LogWriter {
   bool wait_for(std::function<void()>, double seconds);
   void write(const LogRecord&);
   void flush();
+  // One call of a logger: what it returns or throws is counted. false: it failed.
+  bool call(Sink&, const char* where, const std::function<lh_status(const Logger&)>&);
   void count(Sink&, lh_status);
 
   std::vector<Sink> sinks_;  // used by the background thread only, once it runs

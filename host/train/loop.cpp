@@ -1,4 +1,5 @@
 // host/train/loop.cpp - epochs, accumulation windows, records.
+#include "base/log.hpp"
 #include "base/signals.hpp"
 #include "base/terminal.hpp"
 #include "base/text.hpp"
@@ -41,7 +42,14 @@ void Trainer::fit() {
   state_.metrics.set_stage(kFit);
   state_.info.samples = static_cast<int64_t>(splits_[LH_SPLIT_TRAIN].samples.size());
   state_.info.batches = epoch_batches_;
-  if (finished()) return;
+  if (finished()) {
+    if (restored_)
+      log(Level::warning, "nothing left to train: epoch " + std::to_string(state_.step.epoch) + ", step " +
+                              std::to_string(state_.step.global_step) + " is where trainer.max_epochs = " +
+                              std::to_string(state_.info.max_epochs) + ", max_steps = " + std::to_string(set_.max_steps) +
+                              " ends; set more to go on");
+    return;
+  }
   sanity_check();
   apply_schedule();
   check(c_.model->set_mode(c_.model.self(), LH_MODE_TRAIN));

@@ -42,12 +42,7 @@ const lh_trainer_v0 kTrainer = {
     sizeof(lh_trainer_v0), 0,
     [](lh_run* run) -> const lh_step* { return &state(run).step; },
     [](lh_run* run) -> const lh_env* { return &state(run).env; },
-    [](lh_run* run, lh_trainer_info* out) {
-      const uint32_t size = out->size;
-      lh_trainer_info i = state(run).info;
-      i.size = size;
-      copy_table(out, size, &i);
-    },
+    [](lh_run* run, lh_trainer_info* out) { copy_table(out, out->size, &state(run).info); },
     [](lh_run* run, lh_str name, double* out) -> lh_bool { return state(run).metrics.find(view(name), *out); },
     known_metrics,
     known_groups,

@@ -147,7 +147,7 @@ void Trainer::lay_out_model() {
 }
 
 void Trainer::make_groups() {
-  std::vector<std::vector<uint32_t>> members(set_.groups.size());
+  members_.assign(set_.groups.size(), {});
   std::vector<std::string> names;
   std::vector<std::regex> patterns;
   for (const GroupSettings& g : set_.groups) patterns.emplace_back(g.match, std::regex::ECMAScript);
@@ -158,20 +158,20 @@ void Trainer::make_groups() {
     size_t group = 0;
     for (size_t g = set_.groups.size(); g-- > 1;)
       if (std::regex_search(name, patterns[g])) group = g;  // downwards: the first match wins
-    members[group].push_back(p);
+    members_[group].push_back(p);
   }
   if (names.empty()) throw Failure(Exit::failed, "the model has no trainable parameter");
-  for (size_t g = 1; g < members.size(); ++g)
-    if (members[g].empty())
+  for (size_t g = 1; g < members_.size(); ++g)
+    if (members_[g].empty())
       throw Failure(Exit::usage, "optimizer.group[" + std::to_string(g - 1) + "].match: \"" + set_.groups[g].match +
                                      "\" fits no parameter, or earlier groups took them all; the parameters are " +
                                      join(names, ", "));
   std::vector<lh_group_spec> specs;
   hyper_.clear();
   for (const GroupSettings& g : set_.groups) hyper_.push_back(g.hyper);
-  for (size_t g = 0; g < members.size(); ++g) {
+  for (size_t g = 0; g < members_.size(); ++g) {
     state_.group_names.push_back(set_.groups[g].name);
-    specs.push_back({str(set_.groups[g].name), members[g].data(), members[g].size(), hyper_[g].data()});
+    specs.push_back({str(set_.groups[g].name), members_[g].data(), members_[g].size(), hyper_[g].data()});
   }
   lr_index_ = static_cast<size_t>(std::find(set_.hyper_names.begin(), set_.hyper_names.end(), "lr") - set_.hyper_names.begin());
   if (lr_index_ == set_.hyper_names.size())

@@ -100,7 +100,8 @@ class Trainer {
   CheckpointKeeper::Moment moment();
   void restore(const CheckpointTree&);
   void restore_weights(const CheckpointTree&);
-  void restore_optimizer(const CheckpointTree&);
+  void restore_optimizer(const CheckpointTree&);  // restore_optimizer.cpp
+  std::vector<int64_t> python_numbers(const CheckpointTree&, const TreePath& groups) const;
   void restore_progress(const CheckpointTree&);
 
   // ---- trainer.cpp
@@ -134,6 +135,7 @@ class Trainer {
   // model and optimizer
   std::vector<lh_param_info> params_;
   std::vector<lh_slot> slots_;
+  std::vector<std::vector<uint32_t>> members_;  // parameters of each group
   std::vector<std::vector<double>> hyper_;  // live hyper-parameters of each group; addresses are lent to the engine
   size_t lr_index_ = 0;
   std::unique_ptr<Schedule> schedule_;

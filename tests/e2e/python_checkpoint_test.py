@@ -97,6 +97,30 @@ class Checkpoints(unittest.TestCase):
         with self.subTest("convnet"):
             self.assert_goes_on("convnet", OPTIMIZERS["adamw"], with_optimizer)
 
+    def test_groups_are_counted_as_python_counts(self):
+        """Python numbers its state group after group."""
+        def saved(model, groups):
+            optimizer = torch.optim.SGD(groups, lr=0.05, momentum=0.9)
+            images, labels = pytorch.digits("train")
+            torch.nn.functional.cross_entropy(model(images[:32]), labels[:32]).backward()
+            optimizer.step()
+            file = self.folder / "groups.ckpt"
+            torch.save(with_optimizer(model, optimizer), file)
+            return {name: optimizer.state[p]["momentum_buffer"] for name, p in model.named_parameters()}, file
+
+        def weights_first(model):
+            named = list(model.named_parameters())
+            return [{"params": [p for n, p in named if "bias" not in n]}, {"params": [p for n, p in named if "bias" in n]}]
+
+        model = pytorch.Mlp()
+        momentum, file = saved(model, weights_first(model))
+        run, _ = lhost.run(self.folder, lhost.TRAINING / "mlp.toml", "optimizer.use=sgd", "optimizer.lr=0", "optimizer.momentum=1", "trainer.max_steps=1",
+                           'optimizer.group=[{match="bias$"}]', "optimizer.dampening=1", "checkpoint[0].every_n_steps=1",
+                           "--resume", file)
+        state = torch.load(run / "checkpoints" / "final.ckpt", weights_only=True)["optimizer"]
+        for name, expected in momentum.items():  # with dampening 1 and momentum 1 a step leaves the momentum as it is
+            self.assertTrue(torch.equal(state[name]["momentum_buffer"], expected), name)
+
     def test_what_lightning_saved_goes_on_in_lhost(self):
         for name in "sgd with momentum", "adamw":
             with self.subTest(name):

@@ -22,18 +22,18 @@ struct Line {
   std::vector<std::pair<std::string, double>> metrics;
 };
 
-// Five characters for usual values, so that columns stand still: 0.213, 2.303, 41.50, 812.4.
-inline std::string number(double v) {
+// Five or six characters for usual values: 0.213, 2.303, 41.50, 812.4, 0.0418. Padded to `width` from the left.
+inline std::string number(double v, int width = 0) {
   const double a = std::fabs(v);
-  const char* format = !std::isfinite(v) || a == 0 ? "%.3f"
-                       : a >= 1e5 || a < 1e-3      ? "%.1e"
-                       : a >= 1000                 ? "%.0f"
-                       : a >= 100                  ? "%.1f"
-                       : a >= 10                   ? "%.2f"
-                       : a >= 0.1                  ? "%.3f"
-                                                   : "%.4f";
+  const char* format = !std::isfinite(v) || a == 0 ? "%*.3f"
+                       : a >= 1e5 || a < 1e-3      ? "%*.1e"
+                       : a >= 1000                 ? "%*.0f"
+                       : a >= 100                  ? "%*.1f"
+                       : a >= 10                   ? "%*.2f"
+                       : a >= 0.1                  ? "%*.3f"
+                                                   : "%*.4f";
   char text[32];
-  std::snprintf(text, sizeof text, format, v);
+  std::snprintf(text, sizeof text, format, width, v);
   return text;
 }
 
@@ -72,9 +72,9 @@ inline std::string bar(int64_t done, int64_t total, int32_t cells, const Style& 
 }
 
 // "  loss 0.213" for each metric.
-inline std::vector<std::string> metric_texts(const Line& line) {
+inline std::vector<std::string> metric_texts(const Line& line, int width = 0) {
   std::vector<std::string> texts;
-  for (const auto& [name, value] : line.metrics) texts.push_back("  " + name + " " + number(value));
+  for (const auto& [name, value] : line.metrics) texts.push_back("  " + name + " " + number(value, width));
   return texts;
 }
 
@@ -117,13 +117,13 @@ inline std::string render(const Line& line, const Style& style) {
   return text;
 }
 
-// One line per epoch for files and pipes.
+// One line per epoch for files and pipes, in columns that stand still.
 inline std::string plain(const Line& line, int64_t steps) {
   char text[64];
   std::snprintf(text, sizeof text, line.seconds < 100 ? "  %lld steps  %.2f s" : "  %lld steps  %.0f s",
                 static_cast<long long>(steps), line.seconds);
   std::string s = line.label + text;
-  for (const std::string& m : metric_texts(line)) s += m;
+  for (const std::string& m : metric_texts(line, 6)) s += m;
   return s;
 }
 

@@ -44,11 +44,6 @@ use = "memory_c"
     o.report.run_folder = folder / "whole/t/version_0";
     return o;
   }
-  static std::string text(const Outcome& o, const std::string& file) {
-    // unix time differs; it is the last fixed column of csv and a member of jsonl
-    std::string s = o.read(file);
-    return s;
-  }
   static void expect_same(const Outcome& resumed, const Outcome& whole) {
     const Tree a = resumed.tree(), b = whole.tree();
     for (const char* part : {"state_dict/", "optimizer/", "lhost/counters/", "lhost/rng", "lhost/groups/", "lhost/known/"})
@@ -154,8 +149,7 @@ TEST_F(RunResume, F030_TheBestKAreThoseOfTheWholeRun) {
                             R"(checkpoint=[{use="torch",monitor="val_m",mode="min",save_top_k=3,save_last=true}])"};
   auto with = [&](const char* epochs, const char* from) {
     Overrides o = common;
-    o.insert(o.end(), {epochs, "scheduler=\"\"" });
-    o.pop_back();
+    o.push_back(epochs);
     if (*from) o.push_back(from);
     return done(o);
   };
@@ -206,6 +200,15 @@ TEST_F(RunResume, F017_ARunThatReachedItsEndSaysSoAndWritesNoCheckpoint) {
   EXPECT_TRUE(o.all("fit.batch_start").empty());
   EXPECT_THAT(o.log_lines("max_epochs = 1"), SizeIs(1));
   EXPECT_EQ(o.read("checkpoints/last.ckpt"), before);
+}
+
+TEST_F(RunResume, F017_ATargetBehindTheFileIsRefused) {
+  done({"trainer.max_epochs=3"});
+  for (const char* less : {"trainer.max_epochs=2", "trainer.max_steps=11"}) {
+    const Outcome o = run({"trainer.max_epochs=-1", less, "resume.from=last"});
+    EXPECT_EQ(o.report.exit_code, 2) << less;
+    EXPECT_THAT(o.report.error, HasSubstr("epoch 3, step 12"));
+  }
 }
 
 TEST_F(RunResume, AutoStartsAnewOnlyWhenThereIsNothing) {

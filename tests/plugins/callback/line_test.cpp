@@ -88,7 +88,7 @@ TEST(ProgressLine, RatesHaveFourCharacters) {
       {5934, "5.9k"},  {9949, "9.9k"},  {9960, " 10k"},  {160000, "160k"}, {2.5e6, "2.5M"}};
   for (const auto& [value, text] : cases) EXPECT_EQ(progress::rate(value), text);
 }
-TEST(ProgressLine, NumbersHaveFiveCharacters) {
+TEST(ProgressLine, NumbersHaveFiveOrSixCharacters) {
   const std::pair<double, const char*> cases[] = {
       {0, "0.000"},        {0.2134, "0.213"},   {2.3026, "2.303"}, {-0.5, "-0.500"},
       {41.5, "41.50"},     {812.44, "812.4"},   {9123, "9123"},    {0.0213, "0.0213"},
@@ -100,7 +100,7 @@ TEST(ProgressLine, PlainLineOfAnEpoch) {
   Line line = digits();
   line.seconds = 0.0123;
   EXPECT_EQ(progress::plain(line, 21),
-            "epoch 4/20  21 steps  0.01 s  loss 0.213  val_loss 0.231  val_acc 0.934");
+            "epoch 4/20  21 steps  0.01 s  loss  0.213  val_loss  0.231  val_acc  0.934");
   line.seconds = 3725;
   line.metrics.clear();
   EXPECT_EQ(progress::plain(line, 1), "epoch 4/20  1 steps  3725 s");

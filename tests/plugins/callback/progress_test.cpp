@@ -77,9 +77,9 @@ TEST_F(Progress, OnAPipeOneLineAnEpoch) {
   EXPECT_TRUE(fake().painted.empty());
   ASSERT_EQ(fake().printed.size(), 2u);
   EXPECT_THAT(fake().printed[0],
-              MatchesRegex("epoch  3/20  21 steps  [0-9.]+ s  loss 2.213  val_loss 0.231"));
+              MatchesRegex("epoch  3/20  21 steps  [0-9.]+ s  loss  2.213  val_loss  0.231"));
   EXPECT_THAT(fake().printed[1],
-              MatchesRegex("epoch  4/20  21 steps  [0-9.]+ s  loss 3.213  val_loss 0.231"));
+              MatchesRegex("epoch  4/20  21 steps  [0-9.]+ s  loss  3.213  val_loss  0.231"));
 }
 TEST_F(Progress, RefreshZeroGivesLinesOnATerminalToo) {
   CallbackUnderTest c("progress", {{"refresh_per_second", 0.0}});
@@ -107,15 +107,15 @@ TEST_F(Progress, FlaggedMetricsAndTheLossAreShown) {
   fake().set_metric("val_acc", 0.5, LH_PROG_BAR);
   CallbackUnderTest c("progress");
   epoch(c, 0);
-  EXPECT_THAT(fake().printed.at(0), testing::EndsWith(" s  loss 2.000  val_acc 0.500"));
+  EXPECT_THAT(fake().printed.at(0), testing::EndsWith(" s  loss  2.000  val_acc  0.500"));
 }
 TEST_F(Progress, WithoutFlagsTheFirstSixAreShown) {
   fake().tty = false;
   for (const char* name : {"a", "b", "c", "d", "e", "f", "g"}) fake().set_metric(name, 1);
   CallbackUnderTest c("progress");
   epoch(c, 0);
-  EXPECT_THAT(fake().printed.at(0), HasSubstr("  f 1.000"));
-  EXPECT_THAT(fake().printed.at(0), Not(HasSubstr("  g 1.000")));
+  EXPECT_THAT(fake().printed.at(0), HasSubstr("  f  1.000"));
+  EXPECT_THAT(fake().printed.at(0), Not(HasSubstr("  g  1.000")));
 }
 TEST_F(Progress, WithoutALimitOfEpochsNoneIsNamed) {
   fake().tty = false;
