@@ -75,7 +75,17 @@ Created create_component(const Selection& s, lh_run* run) {
   lh_create_args args{sizeof(lh_create_args), 0, s.options.list().data(), s.options.list().size(), run, str(s.label)};
   Created out;
   out.identity = {s.kind, s.name, s.label, s.version, c->flags};
-  check(c->create(original, &args, &out.self, &out.table));
+  lh_status status = nullptr;
+  try {
+    status = c->create(original, &args, &out.self, &out.table);
+  } catch (...) {
+    throw Failure(Exit::plugin, s.path + ": an exception left create of " + s.kind + " \"" + s.name + "\"; this is a fault of the plugin");
+  }
+  if (status) {  // options that contradict one another: as if the manifest's checks had found it
+    const PluginError e = take(status);
+    const bool usage = e.code == LH_INVALID_ARGUMENT || e.code == LH_OUT_OF_RANGE || e.code == LH_FAILED_PRECONDITION;
+    throw Failure(usage ? Exit::usage : Exit::plugin, s.instance + " (" + e.component + "): " + e.message);
+  }
   if (!out.self || !out.table) throw Failure(Exit::plugin, s.path + ": create of " + s.kind + " \"" + s.name + "\" gave nothing");
   return out;
 }
@@ -121,12 +131,6 @@ RunResult execute(const Plan& plan, const ExecuteOptions& options) {
     if (settings.checkpoints.empty())
       throw Failure(Exit::usage, "resume: the manifest has no [[checkpoint]], so nothing can read " + point.file);
   }
-  const bool fits = std::find(settings.stages.begin(), settings.stages.end(), kFit) != settings.stages.end();
-  RunResult result;
-  result.run_folder = fits && !point.run_folder.empty() ? point.run_folder : new_run_folder(settings.dir, settings.name);
-  remove_leftovers(result.run_folder);  // of a life that was killed while it wrote
-  write_atomically(result.run_folder + "/manifest.resolved.toml", settings.manifest);
-  log_to_file(result.run_folder + "/host.log");
   // On the heap: a logger that hangs for good keeps its thread, which still uses these.
   struct Run {
     Engine engine;
@@ -135,11 +139,19 @@ RunResult execute(const Plan& plan, const ExecuteOptions& options) {
     std::unique_ptr<Trainer> trainer;
   };
   auto run = std::make_unique<Run>();
+  run->engine = start_engine(options.engine);
+  const lh_engine_config config = engine_config(settings);
+  run->handle = std::make_unique<RunHandle>(run->engine, config);
+  create_components(plan, run->components, run->handle->get());
+
+  const bool fits = std::find(settings.stages.begin(), settings.stages.end(), kFit) != settings.stages.end();
+  RunResult result;
+  result.run_folder = fits && !point.run_folder.empty() ? point.run_folder : new_run_folder(settings.dir, settings.name);
+  result.run_folder = std::filesystem::absolute(result.run_folder);
+  remove_leftovers(result.run_folder);  // of a life that was killed while it wrote
+  write_atomically(result.run_folder + "/manifest.resolved.toml", settings.manifest);
+  log_to_file(result.run_folder + "/host.log");
   try {
-    run->engine = start_engine(options.engine);
-    const lh_engine_config config = engine_config(settings);
-    run->handle = std::make_unique<RunHandle>(run->engine, config);
-    create_components(plan, run->components, run->handle->get());
     run->trainer = std::make_unique<Trainer>(run->engine, *run->handle, run->components, settings, result.run_folder, point.file);
     result = run->trainer->run();
     if (run->trainer->abandoned()) (void)run.release();
@@ -149,6 +161,7 @@ RunResult execute(const Plan& plan, const ExecuteOptions& options) {
   } catch (const ComponentFailure& f) {
     const bool fault = f.code == LH_PLUGIN_FAULT || f.code == LH_ABI_MISMATCH;
     note_failure(result, fault ? Exit::plugin : Exit::failed, f.what(), f.component + " (" + f.where + ")");
+    result.error_code = code_name(f.code);
     write_result(result);
   }
   log_to_file("");

@@ -132,7 +132,9 @@ class Resolver {
     if (use == "auto" && s.kind == "accelerator") {
       const auto names = registry_.names(s.kind);
       if (names.empty()) return d_.add(source, s.instance + ".use", "no accelerator is installed");
-      use = names.size() == 1 ? names.front() : "cpu";
+      if (names.size() > 1)
+        return d_.add(source, s.instance + ".use", "\"auto\" cannot choose among several; name one of " + join(names, ", "));
+      use = names.front();
     }
     const Installed* found = nullptr;
     try {
@@ -200,7 +202,17 @@ class Resolver {
       if (!c) continue;
       s.version = c->version;
       s.options = check_table(table(s.instance), s.instance, c->options, texts(), d_);
+      check_files(s);
       if (s.kind == "optimizer") check_groups(s, *c);
+    }
+  }
+
+  void check_files(const Selection& s) {
+    for (const OptionSpec& o : s.options.schema()) {
+      std::error_code ec;
+      if (o.type != LH_T_PATH || !(o.flags & LH_O_MUST_EXIST) || !s.options.given(o.key)) continue;
+      if (const std::string path = s.options.text(o.key); !std::filesystem::exists(path, ec))
+        d_.add(s.options.source(o.key), s.instance + "." + o.key, path + " does not exist");
     }
   }
 
@@ -254,7 +266,13 @@ class Resolver {
       if (s.kind == "checkpointer") policies.push_back(&s.host);
     }
     check_checkpoints(policies, d_);
-    const int64_t devices = plan_.trainer["devices"].n;
+    if (const Selection* c = plan_.find("collective"))
+      d_.add(c->host.source("use"), "collective.use", "this version trains with one rank, which needs no collective; remove the table");
+    const lh_value& chosen = plan_.trainer["devices"];
+    if (chosen.n == 1 && chosen.u.li[0] != 0)
+      d_.add(plan_.trainer.source("devices"), "trainer.devices",
+             "found device " + std::to_string(chosen.u.li[0]) + ", but there is device 0 only; use 1 or \"auto\"");
+    const int64_t devices = chosen.n;
     const int64_t nodes = plan_.trainer.integer("num_nodes");
     if (devices > 1 || nodes > 1)
       d_.add(plan_.trainer.source(devices > 1 ? "devices" : "num_nodes"), devices > 1 ? "trainer.devices" : "trainer.num_nodes",

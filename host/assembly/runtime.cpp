@@ -35,10 +35,18 @@ RunReport guarded(const F& f) {
     r.exit_code = static_cast<int>(e.code);
     r.outcome = e.code == Exit::usage || e.code == Exit::plugin ? "refused" : "failed";
     r.error = e.what();
+  } catch (const ComponentFailure& e) {
+    r.exit_code = static_cast<int>(Exit::failed);
+    r.outcome = "failed";
+    r.error = e.component + " (" + e.where + "): " + e.what();
   } catch (const std::exception& e) {
     r.exit_code = static_cast<int>(Exit::internal);
     r.outcome = "failed";
     r.error = e.what();
+  } catch (...) {
+    r.exit_code = static_cast<int>(Exit::internal);
+    r.outcome = "failed";
+    r.error = "something that is not a std::exception was thrown";
   }
   return r;
 }

@@ -4,6 +4,7 @@
 #include "base/terminal.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
+#include "kinds/component.hpp"
 #include "manifest/diagnostics.hpp"
 #include "plugin/describe.hpp"
 #include "plugin/host_table.hpp"
@@ -167,6 +168,10 @@ int main(int argc, char** argv) {
     lhost::Terminal& t = lhost::Terminal::get();
     t.error(marked || text.rfind("error:", 0) == 0 ? text : lhost::red("error:", t.error_colour()) + " " + text);
     code = static_cast<int>(f.code);
+  } catch (const lhost::ComponentFailure& f) {
+    lhost::Terminal& t = lhost::Terminal::get();
+    t.error(lhost::red("error:", t.error_colour()) + " " + f.component + " (" + f.where + "): " + f.what());
+    code = static_cast<int>(lhost::Exit::failed);
   } catch (const std::exception& e) {
     std::cerr << "internal error: " << e.what() << "\nThis is a fault of lhost; please report it with the command you used.\n";
     code = static_cast<int>(lhost::Exit::internal);

@@ -15,14 +15,16 @@ std::string join(const std::string& prefix, std::string_view key) {
 std::string example(const Schema& schema, const std::string& place) {
   std::string s;
   for (const OptionSpec& spec : schema) {
-    if (spec.key.rfind(place + ".", 0) == 0) s += (s.empty() ? "" : ", ") + spec.key.substr(place.size() + 1) + " = ...";
+    if (spec.key.rfind(place + ".", 0) == 0)
+      s += (s.empty() ? "" : ", ") + spec.key.substr(place.size() + 1) + " = ...";
   }
   return "{ " + s + " }";
 }
 
 class TableCheck {
  public:
-  TableCheck(const Node& table, const std::string& prefix, const Schema& schema, const Texts& texts, Diagnostics& out)
+  TableCheck(const Node& table, const std::string& prefix, const Schema& schema, const Texts& texts,
+             Diagnostics& out)
       : table_(table), prefix_(prefix), schema_(schema), texts_(texts), out_(out) {
     if (table.is_table() || table.type == Node::Type::none) return;
     out.add(table.source, prefix, "found " + found(table, {}, texts) + ", expected a table");
@@ -57,7 +59,8 @@ class TableCheck {
       if (spec.flags & LH_O_DEPRECATED) deprecated(spec, key, *node);
       if (auto plain = Conversion(spec, key, texts_, &out_).run(*node)) return std::move(*plain);
     } else if ((spec.flags & LH_O_REQUIRED) && !blocked_here_) {
-      out_.add(table_.source, key, "missing; expected " + expectation(spec) + (spec.doc.empty() ? "" : " (" + spec.doc + ")"));
+      out_.add(table_.source, key,
+               "missing; expected " + expectation(spec) + (spec.doc.empty() ? "" : " (" + spec.doc + ")"));
     }
     return default_of(spec, key);
   }
@@ -71,7 +74,9 @@ class TableCheck {
   }
 
   void deprecated(const OptionSpec& spec, const std::string& key, const Node& node) {
-    Diagnostic d{node.source, key, "this key is deprecated" + (spec.replaced_by.empty() ? "" : "; write " + in_quotes(spec.replaced_by))};
+    Diagnostic d{node.source, key,
+                 "this key is deprecated" +
+                     (spec.replaced_by.empty() ? "" : "; write " + in_quotes(spec.replaced_by))};
     d.secret = (spec.flags & LH_O_SECRET) != 0;
     d.warning = true;
     for (const OptionSpec& other : schema_) {
@@ -91,7 +96,8 @@ class TableCheck {
       lenient.min_len = 0;
       if (auto plain = Conversion(lenient, key, texts_, nullptr).run(*node)) return std::move(*plain);
     }
-    out_.add({}, key, "its own default " + spec.def + " is not " + expectation(spec) + ": a bug of the component");
+    out_.add({}, key,
+             "its own default " + spec.def + " is not " + expectation(spec) + ": a bug of the component");
     return none;
   }
 

@@ -44,26 +44,46 @@ std::optional<Plain> Conversion::run(const Node& v) {
 
 bool Conversion::dispatch(const Node& v) {
   switch (spec_.type) {
-    case LH_T_BOOL: return boolean(v);
-    case LH_T_INT: return integer(v);
-    case LH_T_FLOAT: return floating(v);
-    case LH_T_STR: return string(v);
-    case LH_T_PATH: return path(v);
-    case LH_T_ENUM: return choice(v);
-    case LH_T_SIZE: return united(v, parse_size);
-    case LH_T_DURATION: return united(v, parse_duration);
-    case LH_T_LIST_INT: return list(v, LH_T_INT);
-    case LH_T_LIST_FLOAT: return list(v, LH_T_FLOAT);
-    case LH_T_LIST_STR: return list(v, spec_.choices.empty() ? LH_T_STR : LH_T_ENUM);
-    case LH_T_SHARE: return share(v);
-    case LH_T_CADENCE: return cadence(v);
-    case T_LIMIT: return limit(v);
-    case T_DEVICES: return devices(v);
-    case T_WARMUP: return warmup(v);
-    case T_SAVE_LAST: return save_last(v);
-    case T_REGEX: return regex(v);
-    default: return fail(v.source, key_, "this host does not know the option's type " + std::to_string(spec_.type) +
-                                             "; the plugin needs a newer lhost");
+    case LH_T_BOOL:
+      return boolean(v);
+    case LH_T_INT:
+      return integer(v);
+    case LH_T_FLOAT:
+      return floating(v);
+    case LH_T_STR:
+      return string(v);
+    case LH_T_PATH:
+      return path(v);
+    case LH_T_ENUM:
+      return choice(v);
+    case LH_T_SIZE:
+      return united(v, parse_size);
+    case LH_T_DURATION:
+      return united(v, parse_duration);
+    case LH_T_LIST_INT:
+      return list(v, LH_T_INT);
+    case LH_T_LIST_FLOAT:
+      return list(v, LH_T_FLOAT);
+    case LH_T_LIST_STR:
+      return list(v, spec_.choices.empty() ? LH_T_STR : LH_T_ENUM);
+    case LH_T_SHARE:
+      return share(v);
+    case LH_T_CADENCE:
+      return cadence(v);
+    case T_LIMIT:
+      return limit(v);
+    case T_DEVICES:
+      return devices(v);
+    case T_WARMUP:
+      return warmup(v);
+    case T_SAVE_LAST:
+      return save_last(v);
+    case T_REGEX:
+      return regex(v);
+    default:
+      return fail(v.source, key_,
+                  "this host does not know the option's type " + std::to_string(spec_.type) +
+                      "; the plugin needs a newer lhost");
   }
 }
 
@@ -80,13 +100,15 @@ bool Conversion::fail(const Node& v) {
   if (!out_) return false;
   const std::string help = hint(v, spec_, key_, texts_);
   return fail(v.source, key_,
-              "found " + found(v, spec_, texts_) + ", expected " + expectation(spec_) + (help.empty() ? "" : "; " + help));
+              "found " + found(v, spec_, texts_) + ", expected " + expectation(spec_) +
+                  (help.empty() ? "" : "; " + help));
 }
 
 bool Conversion::in_range(int64_t v) const {
   const Bound lo = bound_of(spec_, spec_.min), hi = bound_of(spec_, spec_.max);
   const auto d = static_cast<double>(v);
-  if (lo.set && (lo.whole ? v < lo.i || (lo.open && v == lo.i) : d < lo.f || (lo.open && d == lo.f))) return false;
+  if (lo.set && (lo.whole ? v < lo.i || (lo.open && v == lo.i) : d < lo.f || (lo.open && d == lo.f)))
+    return false;
   return !hi.set || (hi.whole ? v < hi.i || (!hi.open && v == hi.i) : d < hi.f || (!hi.open && d == hi.f));
 }
 
@@ -119,7 +141,8 @@ bool Conversion::string(const Node& v) {
 }
 
 bool Conversion::path(const Node& v) {
-  if (v.type != Node::Type::string || v.string.empty() || v.string.find('\0') != std::string::npos) return fail(v);
+  if (v.type != Node::Type::string || v.string.empty() || v.string.find('\0') != std::string::npos)
+    return fail(v);
   plain_.text = absolute_path(v.string, v.source, texts_);
   plain_.node.string = plain_.text;
   return true;

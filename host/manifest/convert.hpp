@@ -27,9 +27,10 @@ struct Bound {
 };
 Bound bound_of(const OptionSpec&, const std::string& literal);
 
-std::string expectation(const OptionSpec&);                          // "a number > 0"
-std::string found(const Node&, const OptionSpec&, const Texts&);     // "the string \"1e-3\""
-std::string hint(const Node&, const OptionSpec&, const std::string& key, const Texts&);  // "remove the quotes" or ""
+std::string expectation(const OptionSpec&);                       // "a number > 0"
+std::string found(const Node&, const OptionSpec&, const Texts&);  // "the string \"1e-3\""
+std::string hint(const Node&, const OptionSpec&, const std::string& key,
+                 const Texts&);  // "remove the quotes" or ""
 
 class Conversion {
  public:
@@ -60,7 +61,7 @@ class Conversion {
   bool in_range(int64_t) const;
   bool in_range(double) const;
   bool count_or_share(const Node&, double most);
-  bool fail(const Node&);                                    // found, expected, hint
+  bool fail(const Node&);  // found, expected, hint
   bool fail(Source, const std::string& key, std::string message);
 
   const OptionSpec& spec_;

@@ -9,7 +9,8 @@
 namespace lhost {
 namespace {
 
-constexpr int kWidest = 100;  // columns of an excerpt
+constexpr int kWidest = 100;        // columns of an excerpt
+constexpr size_t kMostShown = 100;  // nobody reads more, and each has to be looked up in its text
 
 // One line in safe, single-width characters: tabs as one blank, what a terminal could act on as "?".
 std::string plain(std::string_view s) {
@@ -48,7 +49,8 @@ std::string excerpt(const Text& text, const Source& s, Paint paint) {
   std::string number = std::to_string(s.line);
   number.insert(0, number.size() < 4 ? 4 - number.size() : 0, ' ');
   std::string out = number + " | " + before + line.substr(from, to - from) + after + "\n";
-  out += std::string(number.size(), ' ') + " | " + std::string(before.size() + static_cast<size_t>(mark - first), ' ');
+  out += std::string(number.size(), ' ') + " | " +
+         std::string(before.size() + static_cast<size_t>(mark - first), ' ');
   return out + paint("31;1", "^" + std::string(static_cast<size_t>(stop - mark - 1), '~')) + "\n";
 }
 
@@ -62,7 +64,8 @@ std::string one(const Diagnostic& d, const Texts& texts, Paint paint) {
   const bool placed = text && d.source.line > 0;
   std::string place = text ? text->name : texts.empty() ? "manifest" : texts[0].name;
   if (placed) place += ":" + std::to_string(d.source.line) + ":" + std::to_string(d.source.column);
-  std::string s = paint("1", plain(place) + ":") + " " + (d.warning ? paint("33;1", "warning:") : paint("31;1", "error:")) + " ";
+  std::string s = paint("1", plain(place) + ":") + " " +
+                  (d.warning ? paint("33;1", "warning:") : paint("31;1", "error:")) + " ";
   s += (d.key.empty() ? "" : plain(d.key) + ": ") + plain(d.message) + "\n";
   return placed && !d.secret ? s + excerpt(*text, d.source, paint) : s;
 }
@@ -83,7 +86,10 @@ std::string closing(const std::vector<const Diagnostic*>& sorted, const Texts& t
   for (size_t i = 0; i < names.size(); ++i) {
     where += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
   }
-  return std::to_string(errors) + (errors == 1 ? " error in " : " errors in ") + where + ". Nothing was started.\n";
+  const std::string shown =
+      sorted.size() > kMostShown ? "; the first " + std::to_string(kMostShown) + " are shown" : "";
+  return std::to_string(errors) + (errors == 1 ? " error in " : " errors in ") + where + shown +
+         ". Nothing was started.\n";
 }
 
 }  // namespace
@@ -100,7 +106,8 @@ std::string Diagnostics::render(const Texts& texts, bool colour) const {
     return place(a->source) < place(b->source);
   });
   std::string out;
-  for (const Diagnostic* d : sorted) out += one(*d, texts, Paint{colour});
+  for (size_t i = 0; i < std::min(sorted.size(), kMostShown); ++i)
+    out += one(*sorted[i], texts, Paint{colour});
   return out + closing(sorted, texts);
 }
 

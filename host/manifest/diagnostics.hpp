@@ -9,15 +9,17 @@ namespace lhost {
 
 struct Diagnostic {
   Source source;
-  std::string key;      // dotted: "optimizer.lr"; empty for syntax errors
-  std::string message;  // "found the string \"1e-3\", expected a number > 0; remove the quotes"
+  std::string key;       // dotted: "optimizer.lr"; empty for syntax errors
+  std::string message;   // "found the string \"1e-3\", expected a number > 0; remove the quotes"
   bool warning = false;  // a deprecated key: printed, stops nothing
   bool secret = false;   // without excerpt: the line holds a secret value
 };
 
 class Diagnostics {
  public:
-  void add(Source s, std::string key, std::string message) { list_.push_back({s, std::move(key), std::move(message)}); }
+  void add(Source s, std::string key, std::string message) {
+    list_.push_back({s, std::move(key), std::move(message)});
+  }
   void add(Diagnostic d) { list_.push_back(std::move(d)); }
   bool empty() const;  // no error; there may be warnings in the list
   const std::vector<Diagnostic>& list() const { return list_; }

@@ -15,10 +15,13 @@ std::string shown(double v) {
   return {buffer, std::to_chars(buffer, buffer + sizeof buffer, v).ptr};
 }
 
-bool is_list(int32_t type) { return type == LH_T_LIST_INT || type == LH_T_LIST_FLOAT || type == LH_T_LIST_STR; }
+bool is_list(int32_t type) {
+  return type == LH_T_LIST_INT || type == LH_T_LIST_FLOAT || type == LH_T_LIST_STR;
+}
 
 bool is_text(int32_t type) {
-  return type == LH_T_STR || type == LH_T_PATH || type == LH_T_ENUM || type == T_REGEX || type == LH_T_LIST_STR;
+  return type == LH_T_STR || type == LH_T_PATH || type == LH_T_ENUM || type == T_REGEX ||
+         type == LH_T_LIST_STR;
 }
 
 std::string choices(const std::vector<std::string>& names) {
@@ -68,7 +71,8 @@ Bound bound_of(const OptionSpec& spec, const std::string& literal) {
     if (!n) return Bound{};
     b.i = *n, b.f = static_cast<double>(*n), b.whole = true, b.shown = v->string;
   } else if (v->type == Node::Type::integer) {
-    b.i = v->integer, b.f = static_cast<double>(v->integer), b.whole = true, b.shown = std::to_string(v->integer);
+    b.i = v->integer, b.f = static_cast<double>(v->integer), b.whole = true,
+    b.shown = std::to_string(v->integer);
   } else if (v->type == Node::Type::floating) {
     b.f = v->floating, b.shown = shown(v->floating);
   } else {
@@ -80,25 +84,44 @@ Bound bound_of(const OptionSpec& spec, const std::string& literal) {
 
 std::string expectation(const OptionSpec& spec) {
   switch (spec.type) {
-    case LH_T_BOOL: return "true or false";
-    case LH_T_INT: return spec.min == spec.max && !spec.min.empty() ? spec.min : "an integer" + range(spec);
-    case LH_T_FLOAT: return "a number" + range(spec);
-    case LH_T_STR: return spec.min_len || (spec.flags & LH_O_REQUIRED) ? "a string that is not empty" : "a string";
-    case LH_T_PATH: return "a path (a string that is not empty)";
-    case LH_T_ENUM: return choices(spec.choices);
-    case LH_T_SIZE: return "a size" + range(spec) + " such as \"25MiB\"";
-    case LH_T_DURATION: return "a duration" + range(spec) + " such as \"90s\" or \"00:30:00\"";
-    case LH_T_LIST_INT: return list_of(spec, "integers");
-    case LH_T_LIST_FLOAT: return list_of(spec, "numbers");
-    case LH_T_LIST_STR: return list_of(spec, "strings");
-    case LH_T_SHARE: return "a share" + (range(spec).empty() ? " in 0..1" : range(spec)) + " such as \"5%\" or 0.05";
-    case LH_T_CADENCE: return "a cadence such as { steps = 500 }";
-    case T_LIMIT: return "a number of batches (an integer >= 0) or a share of them (0.0 to 1.0)";
-    case T_DEVICES: return "\"auto\", a number of devices >= 1 or a list such as [0, 2]";
-    case T_WARMUP: return "an integer >= 0 or a share such as \"5%\"";
-    case T_SAVE_LAST: return "true, false or \"link\"";
-    case T_REGEX: return "a regular expression (a string that is not empty)";
-    default: return "nothing";
+    case LH_T_BOOL:
+      return "true or false";
+    case LH_T_INT:
+      return spec.min == spec.max && !spec.min.empty() ? spec.min : "an integer" + range(spec);
+    case LH_T_FLOAT:
+      return "a number" + range(spec);
+    case LH_T_STR:
+      return spec.min_len || (spec.flags & LH_O_REQUIRED) ? "a string that is not empty" : "a string";
+    case LH_T_PATH:
+      return "a path (a string that is not empty)";
+    case LH_T_ENUM:
+      return choices(spec.choices);
+    case LH_T_SIZE:
+      return "a size" + range(spec) + " such as \"25MiB\"";
+    case LH_T_DURATION:
+      return "a duration" + range(spec) + " such as \"90s\" or \"00:30:00\"";
+    case LH_T_LIST_INT:
+      return list_of(spec, "integers");
+    case LH_T_LIST_FLOAT:
+      return list_of(spec, "numbers");
+    case LH_T_LIST_STR:
+      return list_of(spec, "strings");
+    case LH_T_SHARE:
+      return "a share" + (range(spec).empty() ? " in 0..1" : range(spec)) + " such as \"5%\" or 0.05";
+    case LH_T_CADENCE:
+      return "a cadence such as { steps = 500 }";
+    case T_LIMIT:
+      return "a number of batches (an integer >= 0) or a share of them (0.0 to 1.0)";
+    case T_DEVICES:
+      return "\"auto\", a number of devices >= 1 or a list such as [0, 2]";
+    case T_WARMUP:
+      return "an integer >= 0 or a share such as \"5%\"";
+    case T_SAVE_LAST:
+      return "true, false or \"link\"";
+    case T_REGEX:
+      return "a regular expression (a string that is not empty)";
+    default:
+      return "nothing";
   }
 }
 
@@ -113,11 +136,16 @@ std::string found(const Node& v, const OptionSpec& spec, const Texts& texts) {
     }
     case Node::Type::boolean:
     case Node::Type::integer:
-    case Node::Type::floating: return as_written(v, texts);
-    case Node::Type::datetime: return "the date or time " + as_written(v, texts);
+    case Node::Type::floating:
+      return as_written(v, texts);
+    case Node::Type::datetime:
+      return "the date or time " + as_written(v, texts);
     case Node::Type::array:
-      return is_list(spec.type) ? "a list of " + std::to_string(v.array.size()) : v.array.empty() ? "an empty list" : "a list";
-    default: return type_name(v.type);
+      return is_list(spec.type) ? "a list of " + std::to_string(v.array.size())
+             : v.array.empty()  ? "an empty list"
+                                : "a list";
+    default:
+      return type_name(v.type);
   }
 }
 
@@ -144,7 +172,8 @@ std::string hint(const Node& v, const OptionSpec& spec, const std::string& key, 
     const std::string near = closest(v.string, spec.choices);
     return near.empty() ? "" : "did you mean " + in_quotes(near) + "?";
   }
-  if (v.type != Node::Type::string && scalar && (is_text(spec.type) || spec.type == LH_T_DURATION || spec.type == T_WARMUP)) {
+  if (v.type != Node::Type::string && scalar &&
+      (is_text(spec.type) || spec.type == LH_T_DURATION || spec.type == T_WARMUP)) {
     Node text;
     text.type = Node::Type::string;
     text.string = as_written(v, texts);

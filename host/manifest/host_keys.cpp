@@ -62,7 +62,8 @@ Schema make_trainer() {
       key("num_sanity_val_steps", LH_T_INT, "validation batches tried before training; -1: all", "2", "-1"),
       key("devices", T_DEVICES, "how many devices of this machine, or which", "\"auto\""),
       key("num_nodes", LH_T_INT, "machines of the run", "1", "1"),
-      key("threads", LH_T_INT, "threads of one tensor operation; 0: all cores this process may use", "0", "0"),
+      key("threads", LH_T_INT, "threads of one tensor operation; 0: all cores this process may use", "0",
+          "0"),
       key("flush_denormal", LH_T_BOOL, "denormal numbers count as zero", "true"),
   };
 }
@@ -94,8 +95,9 @@ std::vector<std::string> names(const Schema& schema) {
 const Schema& root_keys() {
   static const Schema schema = [] {
     Schema s = {key("schema", LH_T_INT, "version of the manifest's format", "1", "1", "1"),
-                table("extends", "manifests that this one builds on"), table("run", "name, place and stages of the run"),
-                table("trainer", "the loop"), table("resume", "where to go on")};
+                table("extends", "manifests that this one builds on"),
+                table("run", "name, place and stages of the run"), table("trainer", "the loop"),
+                table("resume", "where to go on")};
     for (const KindTable& t : kind_tables()) s.push_back(table(t.table, t.kind));
     return s;
   }();
@@ -167,20 +169,26 @@ const Schema& group_keys() {
 }
 
 const std::vector<KindTable>& kind_tables() {
-  static const std::vector<KindTable> tables = {
-      {"accelerator", "accelerator", false}, {"launcher", "launcher", false},
-      {"collective", "collective", false},   {"strategy", "strategy", false},
-      {"precision", "precision", false},     {"model", "model", false},
-      {"data", "data", false},               {"optimizer", "optimizer", false},
-      {"scheduler", "scheduler", false},     {"callback", "callback", true},
-      {"logger", "logger", true},            {"profiler", "profiler", false},
-      {"checkpointer", "checkpoint", true}};
+  static const std::vector<KindTable> tables = {{"accelerator", "accelerator", false},
+                                                {"launcher", "launcher", false},
+                                                {"collective", "collective", false},
+                                                {"strategy", "strategy", false},
+                                                {"precision", "precision", false},
+                                                {"model", "model", false},
+                                                {"data", "data", false},
+                                                {"optimizer", "optimizer", false},
+                                                {"scheduler", "scheduler", false},
+                                                {"callback", "callback", true},
+                                                {"logger", "logger", true},
+                                                {"profiler", "profiler", false},
+                                                {"checkpointer", "checkpoint", true}};
   return tables;
 }
 
 const Schema& host_part(std::string_view kind) {
-  static const Schema nothing, optimizer = {table("group", "parameter groups")}, logger = on_error("\"warn\""),
-                               callback = on_error("\"stop\""), profiler = on_error("\"warn\"");
+  static const Schema nothing, optimizer = {table("group", "parameter groups")},
+                               logger = on_error("\"warn\""), callback = on_error("\"stop\""),
+                               profiler = on_error("\"warn\"");
   if (kind == "data") return data_keys();
   if (kind == "scheduler") return scheduler_keys();
   if (kind == "checkpointer") return checkpoint_keys();

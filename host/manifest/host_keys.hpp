@@ -21,14 +21,16 @@ struct KindTable {
   bool list;
 };
 const std::vector<KindTable>& kind_tables();
-const Schema& host_part(std::string_view kind);  // the host's keys in that kind's table, selection_keys() apart
+const Schema& host_part(
+    std::string_view kind);  // the host's keys in that kind's table, selection_keys() apart
 
 KnownKeys host_known_keys();  // all of the above by table, to which the components' options are added
 
 // Rules that tie several keys together (min_epochs > max_epochs, mode without monitor...).
 void check_together(const Values& run, const Values& trainer, Diagnostics&);
 void check_data(const Values& data, Diagnostics&);  // data_keys(): split
-void check_checkpoints(const std::vector<const Values*>& policies, Diagnostics&);  // checkpoint_keys(), in order
+void check_checkpoints(const std::vector<const Values*>& policies,
+                       Diagnostics&);              // checkpoint_keys(), in order
 bool monitor_wants_max(const Values& checkpoint);  // mode, or what the monitor's name says (..._acc)
 
 }  // namespace lhost

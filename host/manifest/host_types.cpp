@@ -48,10 +48,12 @@ bool Conversion::devices(const Node& v) {
       const Node& x = v.array[i];
       const std::string key = key_ + "[" + std::to_string(i) + "]";
       if (x.type != Node::Type::integer || x.integer < 0 || x.integer >= kMostDevices) {
-        return fail(x.source, key, "found " + found(x, spec_, texts_) + ", expected the number of a device, from 0");
+        return fail(x.source, key,
+                    "found " + found(x, spec_, texts_) + ", expected the number of a device, from 0");
       }
       if (std::find(ids.begin(), ids.end(), x.integer) != ids.end()) {
-        return fail(x.source, key, "device " + std::to_string(x.integer) + " is given twice; remove one of the two");
+        return fail(x.source, key,
+                    "device " + std::to_string(x.integer) + " is given twice; remove one of the two");
       }
       ids.push_back(x.integer);
     }
@@ -71,14 +73,16 @@ bool Conversion::save_last(const Node& v) {
 bool Conversion::regex(const Node& v) {
   if (!string(v)) return false;
   if (v.string.size() > kLongestPattern) {
-    return fail(v.source, key_, "found a pattern of " + std::to_string(v.string.size()) +
-                                    " characters, expected at most " + std::to_string(kLongestPattern));
+    return fail(v.source, key_,
+                "found a pattern of " + std::to_string(v.string.size()) + " characters, expected at most " +
+                    std::to_string(kLongestPattern));
   }
   try {
     std::regex{v.string};
     return true;
   } catch (const std::regex_error& e) {
-    return fail(v.source, key_, "found " + found(v, spec_, texts_) + ", expected a regular expression (" + e.what() + ")");
+    return fail(v.source, key_,
+                "found " + found(v, spec_, texts_) + ", expected a regular expression (" + e.what() + ")");
   }
 }
 

@@ -45,7 +45,8 @@ std::string read_file(const fs::path& path, std::string& problem) {
 std::string current_folder() {
   std::error_code error;
   std::string folder = fs::current_path(error).string();
-  if (error) throw Failure(Exit::environment, "the current folder does not exist any more; change to another one");
+  if (error)
+    throw Failure(Exit::environment, "the current folder does not exist any more; change to another one");
   return folder;
 }
 
@@ -111,8 +112,10 @@ class Loader {
   }
 
   Node base_file(const Node& name, int from, const std::vector<fs::path>& chain) {
-    if (name.type != Node::Type::string || name.string.empty() || name.string.find('\0') != std::string::npos) {
-      const std::string what = name.type == Node::Type::string ? in_quotes(name.string) : type_name(name.type);
+    if (name.type != Node::Type::string || name.string.empty() ||
+        name.string.find('\0') != std::string::npos) {
+      const std::string what =
+          name.type == Node::Type::string ? in_quotes(name.string) : type_name(name.type);
       return refuse(name, "found " + what + ", expected a manifest's path or a list of paths");
     }
     const Text& text = m_.texts[static_cast<size_t>(from)];
@@ -120,17 +123,21 @@ class Loader {
     if (const auto known = done_.find(absolute); known != done_.end()) return known->second;
     if (std::find(chain.begin(), chain.end(), absolute) != chain.end()) {
       std::string way;
-      for (auto i = std::find(chain.begin(), chain.end(), absolute); i != chain.end(); ++i) way += i->filename().string() + " -> ";
-      return refuse(name, "these manifests extend one another in a circle: " + way + absolute.filename().string());
+      for (auto i = std::find(chain.begin(), chain.end(), absolute); i != chain.end(); ++i)
+        way += i->filename().string() + " -> ";
+      return refuse(name,
+                    "these manifests extend one another in a circle: " + way + absolute.filename().string());
     }
-    if (chain.size() >= kDeepest) return refuse(name, "more than " + std::to_string(kDeepest) + " manifests extend one another");
+    if (chain.size() >= kDeepest)
+      return refuse(name, "more than " + std::to_string(kDeepest) + " manifests extend one another");
     std::string problem;
     std::string content = read_file(absolute, problem);
     if (!problem.empty()) return refuse(name, "the manifest " + absolute.string() + " " + problem);
     std::string shown = (fs::path(text.name).parent_path() / name.string).lexically_normal().string();
     std::vector<fs::path> longer = chain;
     longer.push_back(absolute);
-    return done_[absolute] = tree(add(std::move(shown), absolute.parent_path().string(), std::move(content)), longer);
+    return done_[absolute] =
+               tree(add(std::move(shown), absolute.parent_path().string(), std::move(content)), longer);
   }
 
   Node refuse(const Node& extends, std::string why) {
@@ -196,14 +203,16 @@ class Loader {
     });
     Node* optimizer = root.find("optimizer");
     if (optimizer) {
-      std::erase_if(optimizer->table, [&](Node::Entry& e) { return e.key == "group" && !is_list(e.value, "optimizer.group"); });
+      std::erase_if(optimizer->table,
+                    [&](Node::Entry& e) { return e.key == "group" && !is_list(e.value, "optimizer.group"); });
     }
   }
 
   bool is_table(const Node& n, const std::string& place) {
     if (n.is_table()) return true;
-    out_.add(n.source, place, "found " + what(n) + ", expected a table; write [" + place + "]" +
-                                  (n.type == Node::Type::array ? ", once" : ""));
+    out_.add(n.source, place,
+             "found " + what(n) + ", expected a table; write [" + place + "]" +
+                 (n.type == Node::Type::array ? ", once" : ""));
     return false;
   }
 
@@ -216,7 +225,8 @@ class Loader {
     std::erase_if(n.array, [&](const Node& x) {
       const std::string at = place + "[" + std::to_string(i++) + "]";
       if (x.is_table()) return false;
-      const std::string help = x.type == Node::Type::string ? "; write { use = " + in_quotes(x.string) + " }" : "";
+      const std::string help =
+          x.type == Node::Type::string ? "; write { use = " + in_quotes(x.string) + " }" : "";
       out_.add(x.source, at, "found " + what(x) + ", expected a table" + help);
       return true;
     });

@@ -7,16 +7,17 @@
 namespace lhost {
 
 struct ManifestInput {
-  std::string path;                    // as the user wrote it; "-" is standard input
-  std::vector<std::string> overrides;  // "trainer.max_epochs=3", "logger+={use=\"csv\"}"
+  std::string path;                      // as the user wrote it; "-" is standard input
+  std::vector<std::string> overrides;    // "trainer.max_epochs=3", "logger+={use=\"csv\"}"
   std::optional<std::string> lhost_set;  // the environment variable's text
-  std::string defaults_path;           // share/lhost/defaults.toml
+  std::string defaults_path;             // share/lhost/defaults.toml
 };
 struct Manifest {
   Node root;
   Texts texts;
-  std::string path;      // absolute, of the main file; "-" for standard input
-  bool complete = true;  // false: a text could not be read or parsed, so checking further would only add noise
+  std::string path;  // absolute, of the main file; "-" for standard input
+  bool complete =
+      true;  // false: a text could not be read or parsed, so checking further would only add noise
 };
 
 // Precedence: command line, LHOST_SET, file, `extends`, defaults file. Tables merge, arrays of tables replace; a

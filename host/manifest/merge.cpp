@@ -6,7 +6,9 @@
 namespace lhost {
 namespace {
 
-bool same_text(const Node* a, const Node* b) { return a && b && a->type == b->type && a->string == b->string; }
+bool same_text(const Node* a, const Node* b) {
+  return a && b && a->type == b->type && a->string == b->string;
+}
 
 bool selects_other(const Node& table, const Node& selection) {
   for (const char* key : {"use", "plugin"}) {
@@ -54,20 +56,24 @@ const KindTable* kind_table(std::string_view table) {
 
 void drop_options_of_other(Node& table, const Node& selection, const KindTable& kind, Origin layer) {
   if (!table.is_table() || !selects_other(table, selection)) return;
-  std::erase_if(table.table, [&](Node::Entry& e) { return !belongs_to_host(e.key, kind) && prune(e.value, layer); });
+  std::erase_if(table.table,
+                [&](Node::Entry& e) { return !belongs_to_host(e.key, kind) && prune(e.value, layer); });
 }
 
 void merge_tables(Node& lower, Node upper, const std::string& place) {
   const KindTable* kind = kind_table(std::string_view(place).substr(0, place.find('[')));
   const Origin all = static_cast<Origin>(static_cast<int>(Origin::command_line) + 1);
   if (kind && kind->list == (place.back() == ']')) drop_options_of_other(lower, upper, *kind, all);
+  const size_t known = lower.table.size();  // the upper table's keys differ from one another
   for (Node::Entry& e : upper.table) {
-    auto old = std::find_if(lower.table.begin(), lower.table.end(), [&](const auto& x) { return x.key == e.key; });
-    if (old == lower.table.end()) {
+    const auto end = lower.table.begin() + static_cast<std::ptrdiff_t>(known);
+    const auto old = std::find_if(lower.table.begin(), end, [&](const auto& x) { return x.key == e.key; });
+    if (old == end) {
       lower.table.push_back(std::move(e));
       continue;
     }
-    const bool both = old->value.is_table() && e.value.is_table() && !(is_cadence(old->value) && is_cadence(e.value));
+    const bool both =
+        old->value.is_table() && e.value.is_table() && !(is_cadence(old->value) && is_cadence(e.value));
     if (!both || takes_place(old->key_source, e.key_source)) old->key_source = e.key_source;
     if (both) merge_tables(old->value, std::move(e.value), place.empty() ? e.key : place + "." + e.key);
     else old->value = std::move(e.value);

@@ -1,13 +1,14 @@
 // host/manifest/node.cpp - looking things up in the tree and putting things into it.
-#include "manifest/path.hpp"
 #include "manifest/node.hpp"
+#include "manifest/path.hpp"
 
 #include <algorithm>
 
 namespace lhost {
 
 bool Node::is_array_of_tables() const {
-  return type == Type::array && std::all_of(array.begin(), array.end(), [](const Node& n) { return n.is_table(); });
+  return type == Type::array &&
+         std::all_of(array.begin(), array.end(), [](const Node& n) { return n.is_table(); });
 }
 
 const Node* Node::find(std::string_view key) const {
@@ -50,14 +51,22 @@ void put(Node& table, std::string_view dotted, Node value) {
 
 const char* type_name(Node::Type type) {
   switch (type) {
-    case Node::Type::none: return "nothing";
-    case Node::Type::boolean: return "true or false";
-    case Node::Type::integer: return "an integer";
-    case Node::Type::floating: return "a number";
-    case Node::Type::string: return "a string";
-    case Node::Type::datetime: return "a date or time";
-    case Node::Type::array: return "a list";
-    case Node::Type::table: return "a table";
+    case Node::Type::none:
+      return "nothing";
+    case Node::Type::boolean:
+      return "true or false";
+    case Node::Type::integer:
+      return "an integer";
+    case Node::Type::floating:
+      return "a number";
+    case Node::Type::string:
+      return "a string";
+    case Node::Type::datetime:
+      return "a date or time";
+    case Node::Type::array:
+      return "a list";
+    case Node::Type::table:
+      return "a table";
   }
   return "nothing";
 }

@@ -25,7 +25,7 @@ enum HostType : int32_t {
 struct OptionSpec {
   std::string key;  // may be dotted: "train.images"
   int32_t type = LH_T_NONE;
-  uint32_t flags = 0;  // LH_O_*
+  uint32_t flags = 0;                           // LH_O_*
   std::string doc, def, min, max, replaced_by;  // def, min, max: TOML literals, empty = none
   std::vector<std::string> choices;
   uint32_t min_len = 0;  // lists: least number of elements; strings: least length
@@ -43,14 +43,14 @@ class Values {
   Values(const Values&) = delete;
   Values& operator=(const Values&) = delete;
   const std::vector<lh_value>& list() const { return values_; }  // parallel to the schema
-  const lh_value& operator[](std::string_view key) const;        // throws std::out_of_range: a bug of the host
-  bool given(std::string_view key) const;                        // the user wrote it (not a default)
+  const lh_value& operator[](std::string_view key) const;  // throws std::out_of_range: a bug of the host
+  bool given(std::string_view key) const;                  // the user wrote it (not a default)
   bool has(std::string_view key) const { return (*this)[key].type != LH_T_NONE; }
   int64_t integer(std::string_view key) const { return (*this)[key].u.i; }
   double number(std::string_view key) const { return (*this)[key].u.f; }
   bool flag(std::string_view key) const { return (*this)[key].u.b != 0; }
   std::string text(std::string_view key) const;
-  Source source(std::string_view key) const;  // of the value; Origin::component_default for defaults
+  Source source(std::string_view key) const;     // of the value; Origin::component_default for defaults
   const Node& node(std::string_view key) const;  // the value as it stands in the resolved manifest
   const Schema& schema() const { return schema_; }
 
@@ -71,7 +71,8 @@ class Values {
 // Check every value of `table` that `schema` knows; `prefix` is the table's place ("optimizer", "logger[0]").
 // Type, range, choices, units, required, deprecated; paths become absolute. Unknown keys are not its business.
 // A value that is refused is replaced by the default, so that checking can go on.
-Values check_table(const Node& table, const std::string& prefix, const Schema& schema, const Texts&, Diagnostics&);
+Values check_table(const Node& table, const std::string& prefix, const Schema& schema, const Texts&,
+                   Diagnostics&);
 
 // Every key of `table` that none of the schemas has gets an "unknown key" diagnostic. `everything`: all keys of the
 // whole manifest by table, for "did you mean" in other tables. A name with a space is a component ("strategy ddp").

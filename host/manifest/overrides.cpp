@@ -14,14 +14,19 @@ namespace {
 class Override {
  public:
   Override(int text, size_t begin, size_t end, Origin origin, const Texts& texts, Diagnostics& out)
-      : all_(texts[static_cast<size_t>(text)].content), begin_(begin), text_(text), origin_(origin), out_(out) {
+      : all_(texts[static_cast<size_t>(text)].content),
+        begin_(begin),
+        text_(text),
+        origin_(origin),
+        out_(out) {
     item_ = all_.substr(begin, end - begin);
   }
 
   void apply(Node& root) {
     const size_t equals = item_.find('=');
     if (!valid_utf8(all_)) return fail(0, 1, "", "this is not valid UTF-8");
-    if (equals == item_.npos || equals == 0) return fail(0, item_.size(), "", "expected KEY=VALUE, such as trainer.max_epochs=3");
+    if (equals == item_.npos || equals == 0)
+      return fail(0, item_.size(), "", "expected KEY=VALUE, such as trainer.max_epochs=3");
     append_ = item_[equals - 1] == '+';
     const std::string_view key = item_.substr(0, append_ ? equals - 1 : equals);
     path_ = parse_path(key);
@@ -90,8 +95,9 @@ class Override {
     if (step.index) {
       if (node.type != Node::Type::array) return refuse(i, node, "a list");
       if (*step.index < node.array.size()) return &node.array[*step.index];
-      fail(step.begin, step.end, place(i + 1), "there is no entry " + std::to_string(*step.index) + ", the list has " +
-                                                   std::to_string(node.array.size()) + "; add one with " + place(i) + "+=...");
+      fail(step.begin, step.end, place(i + 1),
+           "there is no entry " + std::to_string(*step.index) + ", the list has " +
+               std::to_string(node.array.size()) + "; add one with " + place(i) + "+=...");
       return nullptr;
     }
     if (!node.is_table()) return refuse(i, node, "a table");
@@ -107,7 +113,8 @@ class Override {
   Node* refuse(size_t i, const Node& node, const char* expected) {
     const KeyStep& step = path_.steps[i];
     const std::string at = place(i);
-    std::string why = (at.empty() ? "the manifest" : at) + " is " + type_name(node.type) + ", not " + expected;
+    std::string why =
+        (at.empty() ? "the manifest" : at) + " is " + type_name(node.type) + ", not " + expected;
     if (node.type == Node::Type::array && !step.index) {
       why += "; write " + at + "[0]." + std::string(key_.substr(step.begin)) + "=... or " + at + "+={...}";
     }
@@ -128,7 +135,8 @@ class Override {
       refuse(last, parent, "a table");
       return;
     }
-    const auto old = std::find_if(parent.table.begin(), parent.table.end(), [&](const auto& e) { return e.key == step.key; });
+    const auto old = std::find_if(parent.table.begin(), parent.table.end(),
+                                  [&](const auto& e) { return e.key == step.key; });
     if (old == parent.table.end()) {
       parent.table.push_back({step.key, std::move(value_), source(step)});
       return;
@@ -148,7 +156,9 @@ class Override {
     Node* list = child(parent, last, false);
     if (!list) return;
     if (list->type == Node::Type::array) list->array.push_back(std::move(value_));
-    else fail(step.begin, step.end, key_, place(last + 1) + " is " + type_name(list->type) + ", not a list; write = in place of +=");
+    else
+      fail(step.begin, step.end, key_,
+           place(last + 1) + " is " + type_name(list->type) + ", not a list; write = in place of +=");
   }
 
   // strategy.use=... and logger[0].use=...: the options of the component that was there go.
@@ -180,7 +190,8 @@ class Override {
 
 }  // namespace
 
-void apply_override(Node& root, int text, size_t begin, size_t end, Origin origin, const Texts& texts, Diagnostics& out) {
+void apply_override(Node& root, int text, size_t begin, size_t end, Origin origin, const Texts& texts,
+                    Diagnostics& out) {
   Override(text, begin, end, origin, texts, out).apply(root);
 }
 
@@ -198,7 +209,8 @@ std::vector<std::pair<size_t, size_t>> split_items(std::string_view s) {
     if (quote) {
       if (s[i] == '\\' && quote == '"') ++i;
       else if (s[i] == quote) quote = 0;
-    } else if ((s[i] == '"' || s[i] == '\'') && std::string_view("=[{,.;").find(last) != std::string_view::npos) {
+    } else if ((s[i] == '"' || s[i] == '\'') &&
+               std::string_view("=[{,.;").find(last) != std::string_view::npos) {
       quote = s[i];
     } else if (s[i] == '[' || s[i] == '{') {
       ++depth;

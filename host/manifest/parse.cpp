@@ -53,7 +53,8 @@ class Builder {
       out.table.push_back({std::string(key.str()), node(value), source(key.source())});
     }
     std::sort(out.table.begin(), out.table.end(), [](const Node::Entry& a, const Node::Entry& b) {
-      return std::pair(a.key_source.line, a.key_source.column) < std::pair(b.key_source.line, b.key_source.column);
+      return std::pair(a.key_source.line, a.key_source.column) <
+             std::pair(b.key_source.line, b.key_source.column);
     });
   }
 
@@ -130,7 +131,8 @@ std::string explain_twice(const std::string& what, const std::string& content, u
   if (key.empty()) return "this key is given twice; remove one of the two";
   const int first = first_line_of(key, header, content, line);
   std::string s = (header ? "the table [" + key + "]" : "the key \"" + key + "\"") + " is given twice";
-  return s + (first ? ", first in line " + std::to_string(first) : "") + (header ? "; merge the two" : "; remove one of the two");
+  return s + (first ? ", first in line " + std::to_string(first) : "") +
+         (header ? "; merge the two" : "; remove one of the two");
 }
 
 // toml++'s "Error while parsing decimal integer: expected digit, saw 'M'", said to a user.
@@ -143,19 +145,22 @@ std::string explain(std::string what, const std::string& content, uint32_t line)
   }
   replace(what, "encountered end-of-file", "the file ends");
   replace(what, " (TOML_MAX_NESTED_VALUES)", "");
-  if (replace(what, "could not determine value type", "this is not a value")) return what + "; a text needs quotes";
+  if (replace(what, "could not determine value type", "this is not a value"))
+    return what + "; a text needs quotes";
   replace(where, "array", "list");
   std::string s = what + (where.empty() ? "" : " (in a " + where + ")");
   const bool number = where.find("integer") != where.npos || where.find("floating") != where.npos;
   if (what.find("not representable") != what.npos) return s;
-  if (number || where == "boolean" || where == "date" || where == "time") s += "; a text or a value with a unit needs quotes";
+  if (number || where == "boolean" || where == "date" || where == "time")
+    s += "; a text or a value with a unit needs quotes";
   return s;
 }
 
 // The line with a key of too many parts, or 0. No lexer: parts in a row, and dots beside quotes ("a b"."c d") in a line.
 int too_deep_line(std::string_view s) {
   auto bare = [](char c) {
-    return (static_cast<unsigned char>(c) | 32u) - 'a' < 26u || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    return (static_cast<unsigned char>(c) | 32u) - 'a' < 26u || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
   };
   auto quote = [](char c) { return c == '"' || c == '\''; };
   int line = 1, row = 0, beside_quotes = 0;
@@ -219,9 +224,10 @@ std::optional<Node> parse_value(std::string_view value, std::string* why) {
   const auto end = v->source().end;
   const Text text{"", "", content};
   const std::string_view last = line_of(text, static_cast<int>(end.line));
-  const size_t stop =
-      static_cast<size_t>(last.data() - text.content.data()) + byte_of_column(last, static_cast<int>(end.column));
-  if (text.content.find_first_not_of(" \t", stop) != content.npos) return fail("expected one value and nothing after it");
+  const size_t stop = static_cast<size_t>(last.data() - text.content.data()) +
+                      byte_of_column(last, static_cast<int>(end.column));
+  if (text.content.find_first_not_of(" \t", stop) != content.npos)
+    return fail("expected one value and nothing after it");
   return Builder(-1, Origin::component_default, 2).node(*v);
 }
 

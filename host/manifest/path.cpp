@@ -21,7 +21,8 @@ class PathParser {
       if (more) ++i_;
     }
     if (path_.error.empty() && i_ < s_.size()) fail("expected a key such as trainer.max_epochs");
-    if (path_.steps.size() > kMostSteps) fail("this key has more than " + std::to_string(kMostSteps) + " parts");
+    if (path_.steps.size() > kMostSteps)
+      fail("this key has more than " + std::to_string(kMostSteps) + " parts");
     if (!path_.error.empty()) path_.steps.clear();
     return std::move(path_);
   }
@@ -54,7 +55,8 @@ class PathParser {
     size_t n = 0;
     const auto [end, error] = std::from_chars(s_.data() + i_, s_.data() + s_.size(), n);
     const size_t stop = static_cast<size_t>(end - s_.data());
-    if (error != std::errc() || stop >= s_.size() || s_[stop] != ']') return fail("expected an index such as [0]");
+    if (error != std::errc() || stop >= s_.size() || s_[stop] != ']')
+      return fail("expected an index such as [0]");
     i_ = stop + 1;
     path_.steps.push_back({{}, n, begin, i_});
   }

@@ -10,7 +10,12 @@ bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u
 size_t code_point(std::string_view s) {
   auto at = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
   const unsigned lead = at(0);
-  const size_t n = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+  const size_t n = lead < 0x80   ? 1
+                   : lead < 0xC2 ? 0
+                   : lead < 0xE0 ? 2
+                   : lead < 0xF0 ? 3
+                   : lead < 0xF5 ? 4
+                                 : 0;
   if (n == 0 || n > s.size()) return 0;
   for (size_t i = 1; i < n; ++i) {
     if (!continues(s[i])) return 0;

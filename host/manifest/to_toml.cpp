@@ -11,7 +11,8 @@ std::string float_literal(double v) {
   if (std::isnan(v)) return "nan";
   if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
   char buffer[40];
-  std::string s(buffer, std::to_chars(buffer, buffer + sizeof buffer, v).ptr);  // shortest that reads back exactly
+  std::string s(buffer,
+                std::to_chars(buffer, buffer + sizeof buffer, v).ptr);  // shortest that reads back exactly
   return s.find_first_of(".e") == s.npos ? s + ".0" : s;
 }
 
@@ -95,14 +96,22 @@ std::string in_quotes(std::string_view text) {
 std::string to_toml(const Node& n) {
   if (n.secret && n.type != Node::Type::none) return "\"***\"";
   switch (n.type) {
-    case Node::Type::none: return "";
-    case Node::Type::boolean: return n.boolean ? "true" : "false";
-    case Node::Type::integer: return std::to_string(n.integer);
-    case Node::Type::floating: return float_literal(n.floating);
-    case Node::Type::string: return in_quotes(n.string);
-    case Node::Type::datetime: return n.string;
-    case Node::Type::array: return list_literal(n.array);
-    case Node::Type::table: return table_literal(n.table);
+    case Node::Type::none:
+      return "";
+    case Node::Type::boolean:
+      return n.boolean ? "true" : "false";
+    case Node::Type::integer:
+      return std::to_string(n.integer);
+    case Node::Type::floating:
+      return float_literal(n.floating);
+    case Node::Type::string:
+      return in_quotes(n.string);
+    case Node::Type::datetime:
+      return n.string;
+    case Node::Type::array:
+      return list_literal(n.array);
+    case Node::Type::table:
+      return table_literal(n.table);
   }
   return "";
 }

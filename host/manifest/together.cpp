@@ -33,11 +33,15 @@ std::string filename_problem(const std::string& name) {
 }
 
 void check_policy(const Values& v, const std::string& place, Diagnostics& out) {
-  auto add = [&](const char* key, std::string why) { out.add(v.source(key), place + "." + key, std::move(why)); };
+  auto add = [&](const char* key, std::string why) {
+    out.add(v.source(key), place + "." + key, std::move(why));
+  };
   const std::string monitor = v.text("monitor");
-  if (v.has("mode") && !v.has("monitor")) add("mode", "has no meaning without a monitor; add monitor = \"val_loss\"");
+  if (v.has("mode") && !v.has("monitor"))
+    add("mode", "has no meaning without a monitor; add monitor = \"val_loss\"");
   if (v.has("monitor") && !v.has("mode") && !named_after_loss(monitor) && !named_after_accuracy(monitor)) {
-    add("monitor", "is a low or a high " + in_quotes(monitor) + " better? add mode = \"min\" or mode = \"max\"");
+    add("monitor",
+        "is a low or a high " + in_quotes(monitor) + " better? add mode = \"min\" or mode = \"max\"");
   }
   if (v.has("every_n_epochs") && v.has("every_n_steps")) {
     add("every_n_steps", "given together with every_n_epochs; remove one of the two");
@@ -47,7 +51,8 @@ void check_policy(const Values& v, const std::string& place, Diagnostics& out) {
                           " without a monitor, expected -1, 0 or 1; add monitor = \"val_loss\"");
   }
   const std::string problem = filename_problem(v.text("filename"));
-  if (!problem.empty()) add("filename", "found " + problem + ", expected a name such as \"{epoch}-{val_loss:.2f}\"");
+  if (!problem.empty())
+    add("filename", "found " + problem + ", expected a name such as \"{epoch}-{val_loss:.2f}\"");
 }
 
 bool writes_files(const Values& policy) { return policy.integer("save_top_k") != 0; }
@@ -57,7 +62,8 @@ bool writes_files(const Values& policy) { return policy.integer("save_top_k") !=
 void check_together(const Values& run, const Values& trainer, Diagnostics& out) {
   const std::string name = run.text("name");
   if (name == "." || name == ".." || name.find('/') != name.npos) {
-    out.add(run.source("name"), "run.name", "found " + in_quotes(name) + ", expected a folder's name without \"/\"; the place is run.dir");
+    out.add(run.source("name"), "run.name",
+            "found " + in_quotes(name) + ", expected a folder's name without \"/\"; the place is run.dir");
   }
   min_below_max(trainer, "epochs", out);
   min_below_max(trainer, "steps", out);
@@ -72,8 +78,9 @@ void check_data(const Values& data, Diagnostics& out) {
   const double sum = data.number("split.train") + data.number("split.val");
   if (sum <= 1 + 1e-12) return;
   const Source at = data.given("split.val") ? data.source("split.val") : data.source("split.train");
-  out.add(at, "data.split.val", "split.train and split.val together are " + to_toml(data.node("split.train")) + " + " +
-                                    to_toml(data.node("split.val")) + ", expected at most 1");
+  out.add(at, "data.split.val",
+          "split.train and split.val together are " + to_toml(data.node("split.train")) + " + " +
+              to_toml(data.node("split.val")) + ", expected at most 1");
 }
 
 void check_checkpoints(const std::vector<const Values*>& policies, Diagnostics& out) {
@@ -87,14 +94,16 @@ void check_checkpoints(const std::vector<const Values*>& policies, Diagnostics& 
       if (v.text("dir") != other.text("dir") || v.text("filename") != other.text("filename")) continue;
       const char* key = v.given("filename") ? "filename" : v.given("dir") ? "dir" : "filename";
       out.add(v.source(key), place + "." + key,
-              "would overwrite the files of checkpoint[" + std::to_string(j) + "]; give them another filename or dir");
+              "would overwrite the files of checkpoint[" + std::to_string(j) +
+                  "]; give them another filename or dir");
       break;
     }
   }
 }
 
 bool monitor_wants_max(const Values& checkpoint) {
-  return checkpoint.has("mode") ? checkpoint.text("mode") == "max" : named_after_accuracy(checkpoint.text("monitor"));
+  return checkpoint.has("mode") ? checkpoint.text("mode") == "max"
+                                : named_after_accuracy(checkpoint.text("monitor"));
 }
 
 }  // namespace lhost

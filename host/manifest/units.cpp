@@ -54,7 +54,8 @@ std::optional<Decimal> take_decimal(std::string_view& s) {
       ++d.scale;
     }
   }
-  if (i + 1 < s.size() && s[i] == 'e' && (digit(s[i + 1]) || (s[i + 1] == '-' && i + 2 < s.size() && digit(s[i + 2])))) {
+  if (i + 1 < s.size() && s[i] == 'e' &&
+      (digit(s[i + 1]) || (s[i + 1] == '-' && i + 2 < s.size() && digit(s[i + 2])))) {
     int exponent = 0;
     const auto [end, error] = std::from_chars(s.data() + i + 1, s.data() + s.size(), exponent);
     if (error != std::errc() || exponent > 18 || exponent < -18) return std::nullopt;
@@ -88,14 +89,16 @@ std::optional<int64_t> parse_clock(std::string_view s) {
     if (n == 4) return std::nullopt;
     const size_t colon = s.find(':');
     const std::string_view field = s.substr(0, colon);
-    if (field.empty() || field.size() > 6 || field.find_first_not_of("0123456789") != field.npos) return std::nullopt;
+    if (field.empty() || field.size() > 6 || field.find_first_not_of("0123456789") != field.npos)
+      return std::nullopt;
     for (char c : field) part[n] = part[n] * 10 + (c - '0');
     ++n;
     more = colon != s.npos;
     if (more) s.remove_prefix(colon + 1);
   }
   if (n < 3) return std::nullopt;
-  const int64_t days = n == 4 ? part[0] : 0, hours = part[n - 3], minutes = part[n - 2], seconds = part[n - 1];
+  const int64_t days = n == 4 ? part[0] : 0, hours = part[n - 3], minutes = part[n - 2],
+                seconds = part[n - 1];
   if (minutes > 59 || seconds > 59 || (n == 4 && hours > 23)) return std::nullopt;
   const Wide ns = Wide(((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000000000;
   return ns <= std::numeric_limits<int64_t>::max() ? std::optional(static_cast<int64_t>(ns)) : std::nullopt;
@@ -138,7 +141,8 @@ std::optional<double> parse_share(std::string_view s) {
   if (!s.empty() && s.back() == ' ') s.remove_suffix(1);
   double percent = 0;
   const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), percent);
-  if (error != std::errc() || end != s.data() + s.size() || !(percent >= 0 && percent <= 100)) return std::nullopt;
+  if (error != std::errc() || end != s.data() + s.size() || !(percent >= 0 && percent <= 100))
+    return std::nullopt;
   return percent / 100;
 }
 

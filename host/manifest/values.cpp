@@ -20,8 +20,16 @@ Schema schema_of(const lh_option* options, uint32_t n, uint32_t stride) {
     std::memcpy(&size, at, sizeof size);
     lh_option o{};  // a smaller one is an older plugin's: what it lacks stays zero
     std::memcpy(&o, at, std::min({size_t{size}, size_t{stride}, sizeof o}));
-    OptionSpec spec{text_of(o.key), o.type, o.flags, text_of(o.doc), text_of(o.def), text_of(o.min), text_of(o.max),
-                    text_of(o.replaced_by), {}, o.min_len};
+    OptionSpec spec{text_of(o.key),
+                    o.type,
+                    o.flags,
+                    text_of(o.doc),
+                    text_of(o.def),
+                    text_of(o.min),
+                    text_of(o.max),
+                    text_of(o.replaced_by),
+                    {},
+                    o.min_len};
     for (uint32_t c = 0; o.choices && c < o.n_choices; ++c) spec.choices.push_back(text_of(o.choices[c]));
     schema.push_back(std::move(spec));
   }
@@ -58,8 +66,12 @@ void Values::keep(Plain&& p) {
       break;
     }
     case LH_T_LIST_INT:
-    case T_DEVICES: p.value.u.li = ints_.emplace_back(std::move(p.ints)).data(); break;
-    case LH_T_LIST_FLOAT: p.value.u.lf = floats_.emplace_back(std::move(p.floats)).data(); break;
+    case T_DEVICES:
+      p.value.u.li = ints_.emplace_back(std::move(p.ints)).data();
+      break;
+    case LH_T_LIST_FLOAT:
+      p.value.u.lf = floats_.emplace_back(std::move(p.floats)).data();
+      break;
     case LH_T_LIST_STR: {
       std::vector<lh_str>& list = string_lists_.emplace_back();
       for (std::string& x : p.strings) {
@@ -69,7 +81,8 @@ void Values::keep(Plain&& p) {
       p.value.u.ls = list.data();
       break;
     }
-    default: break;
+    default:
+      break;
   }
   values_.push_back(p.value);
   nodes_.push_back(std::move(p.node));

@@ -40,7 +40,8 @@ void parse_pattern(const std::string& pattern, OnText text, OnField field) {
     if (f.name.empty()) refuse("has a field without a name");
     const bool letter_ok = f.format.empty() || std::string_view("dfeg").find(f.format.back()) != std::string_view::npos;
     const std::string digits = f.format.empty() ? "" : f.format.substr(0, f.format.size() - 1);
-    if (!letter_ok || digits.size() > 5 || digits.find_first_not_of("0123456789.") != digits.npos)
+    if (!letter_ok || digits.size() > 5 || digits.find_first_not_of("0123456789.") != digits.npos ||
+        std::count(digits.begin(), digits.end(), '.') > 1)
       refuse("has the format \"" + f.format + "\" that is not known");
     field(f);
     at = close + 1;
@@ -51,7 +52,7 @@ std::string formatted(const Field& f, double v) {
   char b[400];
   if (f.format.empty()) return std::floor(v) == v && std::abs(v) < 1e15 ? std::to_string(static_cast<int64_t>(v)) : exact(v);
   const std::string digits = f.format.substr(0, f.format.size() - 1);
-  if (f.format.back() == 'd' && std::isfinite(v))
+  if (f.format.back() == 'd' && std::abs(v) < 9e18)
     std::snprintf(b, sizeof b, ("%" + digits + "lld").c_str(), static_cast<long long>(v));
   else
     std::snprintf(b, sizeof b, ("%" + digits + (f.format.back() == 'd' ? 'f' : f.format.back())).c_str(), v);
@@ -107,7 +108,8 @@ std::optional<double> CheckpointKeeper::monitored(const Moment& m) const {
 std::string CheckpointKeeper::unused_name(const std::string& stem) const {
   const std::string base = policy_.dir + "/" + stem;
   std::string name = base + suffix_;
-  for (int v = 1; fs::exists(absolute(name)); ++v) name = base + "-v" + std::to_string(v) + suffix_;
+  std::error_code ec;
+  for (int v = 1; fs::exists(absolute(name), ec); ++v) name = base + "-v" + std::to_string(v) + suffix_;
   return name;
 }
 
@@ -166,7 +168,7 @@ void CheckpointKeeper::write_last(const std::string& newest) {
     const std::string temporary = absolute(file) + ".lhost-tmp-" + std::to_string(getpid());
     std::error_code ec;
     fs::remove(temporary, ec);
-    fs::create_symlink(fs::path(newest).filename(), temporary, ec);
+    fs::create_symlink(newest.substr(policy_.dir.size() + 1), temporary, ec);
     if (!ec) fs::rename(temporary, absolute(file), ec);
     if (ec) throw Failure(Exit::environment, "cannot make the link " + absolute(file) + ": " + ec.message());
   } else {
@@ -215,6 +217,15 @@ void CheckpointKeeper::save_state(CheckpointTree& tree, const TreePath& prefix) 
   }
 }
 
+// A file that this policy may have written, and may remove: the name comes from a checkpoint, which may come from anywhere.
+bool CheckpointKeeper::belongs_here(const std::string& file) const {
+  const fs::path path(file);
+  const bool inside = path.is_relative() && path.lexically_normal() == path && file.rfind(policy_.dir + "/", 0) == 0 &&
+                      file.find("..") == std::string::npos && path.extension() == suffix_;
+  std::error_code ec;
+  return inside && fs::is_regular_file(absolute(file), ec);
+}
+
 void CheckpointKeeper::load_state(const CheckpointTree& tree, const TreePath& prefix) {
   kept_.clear();
   for (const std::string& i : tree.children(prefix)) {
@@ -225,7 +236,7 @@ void CheckpointKeeper::load_state(const CheckpointTree& tree, const TreePath& pr
     };
     Kept k{tree.text(at("file"), ""), std::nullopt, tree.integer(at("epoch"), 0)};
     if (tree.find(at("value"))) k.value = tree.number(at("value"), 0);
-    if (!k.file.empty() && fs::exists(absolute(k.file))) kept_.push_back(std::move(k));  // others were removed by hand
+    if (belongs_here(k.file)) kept_.push_back(std::move(k));  // others were removed by hand
   }
 }
 

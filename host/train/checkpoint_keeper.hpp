@@ -52,6 +52,7 @@ class CheckpointKeeper {
   void keep(Kept);
   void remove_worst();
   std::vector<Kept> all() const;
+  bool belongs_here(const std::string& file) const;
   void write_last(const std::string& newest);
   std::string absolute(const std::string& file) const { return run_folder_ + "/" + file; }
 

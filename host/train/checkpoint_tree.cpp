@@ -114,6 +114,15 @@ void CheckpointTree::put_tensor(TreePath p, lh_tensor* t) {
   l.data = static_cast<const char*>(v.data) + v.byte_offset;
 }
 
+void CheckpointTree::absorb(CheckpointTree&& other) {
+  for (auto& l : other.leaves_) {
+    index_[key_of(l->path)] = leaves_.size();
+    leaves_.push_back(std::move(l));
+  }
+  other.leaves_.clear();
+  other.index_.clear();
+}
+
 const TreeLeaf* CheckpointTree::find(const TreePath& path) const {
   const auto i = index_.find(key_of(path));
   return i == index_.end() ? nullptr : leaves_[i->second].get();

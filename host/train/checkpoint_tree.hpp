@@ -50,6 +50,8 @@ class CheckpointTree {
   void put_value(TreePath, const lh_value&);       // copied
   void put_tensor(TreePath, lh_tensor* borrowed);  // brought to host memory; shares it when it is there already
 
+  void absorb(CheckpointTree&& other);  // its leaves come behind ours
+
   const TreeLeaf* find(const TreePath&) const;
   int64_t integer(const TreePath&, int64_t otherwise) const;
   double number(const TreePath&, double otherwise) const;

@@ -31,6 +31,7 @@ std::string dtype_text(lh_dtype d) {
                      : d.code == LH_DT_BOOL ? "bool" : "int";
   return code + std::to_string(d.bits);
 }
+constexpr double kLoggerSeconds = 30;
 bool same_dtype(lh_dtype a, lh_dtype b) { return a.code == b.code && a.bits == b.bits; }
 
 }  // namespace
@@ -80,18 +81,19 @@ void Trainer::fill(CheckpointTree& tree, bool weights_only) {
   };
   state(c_.data), state(c_.model), state(c_.strategy), state(c_.precision), state(c_.optimizer), state(c_.scheduler);
   for (const Callback& c : c_.callbacks) state(c);
-  const bool answered = log_writer_.visit(
-      [&](size_t i) -> lh_status {
-        try {
-          state(c_.loggers[i]);
-          return nullptr;
-        } catch (const ComponentFailure& f) {
-          return make_status(f.code, f.component, f.where, f.what());
-        }
-      },
-      30);
-  if (!answered)
-    throw Failure(Exit::failed, "a logger did not come back within 30 s; the checkpoint was not written");
+  // Loggers answer on their own thread. One that does not in time is left out; it may still write into `logged` later,
+  // which therefore outlives this call.
+  const auto logged = std::make_shared<CheckpointTree>(engine_);
+  const auto save = [this, logged](size_t i) -> lh_status {
+    try {
+      logged->save_state({"lhost", "state", c_.loggers[i].identity().instance}, c_.loggers[i]);
+      return nullptr;
+    } catch (const ComponentFailure& f) {
+      return make_status(f.code, f.component, f.where, f.what());
+    }
+  };
+  if (log_writer_.visit(save, kLoggerSeconds)) tree.absorb(std::move(*logged));
+  else log(Level::warning, "a logger did not come back in time: its position is not in this checkpoint");
 }
 
 void Trainer::write_checkpoint(size_t policy, const std::string& path, bool weights_only) {
@@ -121,7 +123,7 @@ void Trainer::write_index() const {
       if (!k->policy().monitor.empty()) break;
     }
   if (index["best"].is_null()) index.erase("best");
-  write_atomically(run_folder_ + "/checkpoints.json", index.dump(2) + "\n");
+  write_atomically(run_folder_ + "/checkpoints.json", index.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 // ---- going on
@@ -131,7 +133,7 @@ void Trainer::restore(const CheckpointTree& tree) {
   restore_optimizer(tree);
   restored_ = tree.has_below({"lhost", "counters"});
   if (!restored_)
-    log(Level::info, resume_file_ + " holds weights only: counters, data position and random numbers start anew");
+    log(Level::warning, resume_file_ + " holds weights only: counters, data position and random numbers start anew");
 }
 
 // Everything is compared before anything is touched.
@@ -178,6 +180,8 @@ void Trainer::restore_progress(const CheckpointTree& tree) {
   step.batch = boundary_batch_ = counter("batch");
   step.global_step = counter("global_step");
   step.samples = boundary_samples_ = counter("samples");
+  if (step.epoch < 0 || step.batch < 0 || step.global_step < 0 || step.samples < 0)
+    throw Failure(Exit::failed, resume_file_ + " holds negative counters: it was not written by lhost, or is damaged");
   mid_epoch_ = step.batch > 0;
   const int64_t max_epochs = state_.info.max_epochs;
   if ((max_epochs >= 0 && step.epoch + (mid_epoch_ ? 1 : 0) > max_epochs) ||

@@ -53,7 +53,7 @@ class Interlude {
 }  // namespace
 
 bool Trainer::can_validate() const {
-  return c_.model->validation_step && !splits_[LH_SPLIT_VAL].samples.empty();
+  return c_.model->validation_step && !splits_[LH_SPLIT_VAL].samples.empty() && stage_batches(LH_SPLIT_VAL) > 0;
 }
 
 void Trainer::evaluate(int32_t stage, int64_t batch_limit, bool sanity) {

@@ -103,8 +103,13 @@ void Feed::prepare(Slot& s, int64_t batch) {
 }
 
 lh_status Feed::fetch(const Slot& s) const {
-  return data_->fetch(data_.self(), options_.split, order_.data() + share(s.batch).first, static_cast<uint64_t>(s.rows),
-                      epoch_, s.memory.data());
+  try {
+    return data_->fetch(data_.self(), options_.split, order_.data() + share(s.batch).first,
+                        static_cast<uint64_t>(s.rows), epoch_, s.memory.data());
+  } catch (...) {
+    return make_status(LH_PLUGIN_FAULT, "data:" + data_.identity().name, "fetch",
+                       "an exception left the plugin; this is a fault of the plugin");
+  }
 }
 
 // Hand every free slot to the workers. Slots come free in order, so batches are fetched in order.
@@ -130,13 +135,7 @@ void Feed::work() {
     queue_.pop_front();
     ++busy_;
     lock.unlock();
-    lh_status error = nullptr;
-    try {
-      error = fetch(*s);
-    } catch (...) {
-      error = make_status(LH_PLUGIN_FAULT, "data:" + data_.identity().name, "fetch",
-                          "an exception left the plugin; this is a fault of the plugin");
-    }
+    lh_status error = fetch(*s);
     lock.lock();
     --busy_;
     s->error = error;

@@ -50,6 +50,8 @@ void LogWriter::count(Sink& s, lh_status status) {
   } else if (++s.failures == 3) {
     log(Level::warning, e.component + " failed three times in a row and is closed; the run goes on without it");
     s.open = false;
+    if ((*s.logger)->close)  // what it buffered is worth a try; what this says no longer matters
+      call(s, "close", [&](const Logger& l) { return l->close(l.self(), e.code, str(e.message)); });
   }
 }
 

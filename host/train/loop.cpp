@@ -62,7 +62,9 @@ void Trainer::fit() {
     check(engine_->rng_load(handle_.get(), &v));
     restored_rng_.clear();
   }
+  fitting_ = true;
   while (!finished()) train_epoch();
+  fitting_ = false;
   emit(LH_EVENT(LH_STAGE_FIT, LH_ON_END));
 }
 

@@ -4,6 +4,7 @@
 #include "train/settings.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace lhost {
@@ -25,7 +26,8 @@ uint32_t Metrics::declare(std::string_view name, uint32_t flags, int32_t reduce)
   for (uint32_t i = 0; i < metrics_.size(); ++i) {
     if (metrics_[i].name != name) continue;
     if (metrics_[i].flags != flags || metrics_[i].reduce != reduce)
-      refuse("the metric \"" + std::string(name) + "\" was logged before with other options; use one set per name");
+      refuse(name == "loss" ? "the host logs the training loss as \"loss\" by itself; choose another name, or leave it out"
+                            : "the metric \"" + std::string(name) + "\" was logged before with other options; use one set per name");
     return i;
   }
   metrics_.push_back({std::string(name), flags, reduce, {}});
@@ -46,8 +48,9 @@ bool Metrics::on_step(const Metric& m, int part) const {
 void Metrics::accumulate(const Metric& m, Accumulator& a, double value, double weight) {
   switch (m.reduce) {
     case LH_METRIC_SUM: a.value += value; break;
-    case LH_METRIC_MIN: a.value = a.count ? std::min(a.value, value) : value; break;
-    case LH_METRIC_MAX: a.value = a.count ? std::max(a.value, value) : value; break;
+    // NaN stays, whenever it came: no comparison with it is true
+    case LH_METRIC_MIN: if (!a.count || value < a.value || std::isnan(value)) a.value = value; break;
+    case LH_METRIC_MAX: if (!a.count || value > a.value || std::isnan(value)) a.value = value; break;
     default: a.value += value * weight; a.weight += weight;
   }
   ++a.count;

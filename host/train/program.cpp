@@ -1,5 +1,6 @@
 // host/train/program.cpp - the compiled step: which calls make up a micro-batch, a window's end, an evaluation batch.
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "train/trainer.hpp"
 
 #include <ctime>
@@ -56,6 +57,9 @@ struct Steps {
       t.window_skipped_ += static_cast<double>(t.batch_->counted);
       return nullptr;
     }
+    if (!(t.out_.weight >= 0)) [[unlikely]]
+      return make_status(LH_INVALID_ARGUMENT, "model:" + t.c_.model.identity().name, "training_step",
+                         "the weight of its loss is " + exact(t.out_.weight) + ", expected a number > 0");
     const int mode = t.out_.weight > 0 ? 2 : 1;
     if (t.window_mode_ != mode) [[unlikely]] {
       if (t.window_mode_)

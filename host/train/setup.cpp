@@ -14,6 +14,9 @@ namespace lhost {
 void Trainer::set_up() {
   const lh_launch_spec spec{sizeof(lh_launch_spec), 0, 1, 1, nullptr, 0};
   check(c_.launcher->env(c_.launcher.self(), &spec, &state_.env));
+  if (state_.env.world_size != 1)
+    throw Failure(Exit::usage, "the launcher \"" + c_.launcher.identity().name + "\" says that this is one of " +
+                                   std::to_string(state_.env.world_size) + " ranks; this version trains with one");
   lh_device device{};
   check(c_.accelerator->open(c_.accelerator.self(), 0, &device));
   policy_.size = sizeof policy_;
@@ -44,6 +47,27 @@ void Trainer::set_up() {
 
 // ---- data
 
+// What a data component answered, before it is used as sizes of memory.
+void Trainer::check_split(int32_t split) const {
+  const lh_split& info = splits_[split].info;
+  std::string fault;
+  if (info.samples < 0) fault = "has " + std::to_string(info.samples) + " samples";
+  else if (info.samples > 0 && info.n_fields == 0) fault = "has no field";
+  for (uint32_t f = 0; info.samples > 0 && f < info.n_fields; ++f) {
+    const lh_field& field = info.fields[f];
+    const std::string name(view(field.name));
+    if (name.empty()) fault = "has a field without a name";
+    if (field.ndim < 0 || field.dtype.bits % 8 != 0 || field.dtype.bits == 0) fault = "has the field \"" + name + "\" without a usable type";
+    for (int32_t d = 0; d < field.ndim; ++d)
+      if (field.shape[d] <= 0) fault = "has the field \"" + name + "\" with a size of " + std::to_string(field.shape[d]);
+    for (uint32_t g = 0; g < f; ++g)
+      if (view(info.fields[g].name) == name) fault = "has two fields \"" + name + "\"";
+  }
+  if (!fault.empty())
+    throw Failure(Exit::plugin, "the data component \"" + c_.data.identity().name + "\" says that its split \"" +
+                                    split_name(split) + "\" " + fault + "; this is a fault of the plugin");
+}
+
 void Trainer::describe_data() {
   bool wanted[4] = {};
   for (int32_t stage : set_.stages) wanted[stage] = true;  // stage and split have the same numbers
@@ -55,6 +79,7 @@ void Trainer::describe_data() {
     d.info.size = sizeof d.info;
     const bool needs_train = split == LH_SPLIT_TRAIN && cut && wanted[LH_SPLIT_VAL];
     if (wanted[split] || needs_train) check(c_.data->describe(c_.data.self(), split, &d.info));
+    check_split(split);
     d.samples.resize(static_cast<size_t>(d.info.samples));
     for (size_t i = 0; i < d.samples.size(); ++i) d.samples[i] = static_cast<int64_t>(i);
   }
@@ -117,6 +142,10 @@ void Trainer::lay_out_model() {
   const lh_strategy_v0& s = c_.strategy.table();
   lh_strategy* self = c_.strategy.self();
   check(s.setup(self, run, &setup, &topology_));
+  if (topology_.data_count < 1 || topology_.data_rank < 0 || topology_.data_rank >= topology_.data_count)
+    throw Failure(Exit::plugin, "the strategy \"" + c_.strategy.identity().name + "\" gives this rank share " +
+                                    std::to_string(topology_.data_rank) + " of " + std::to_string(topology_.data_count) +
+                                    " of the data; this is a fault of the plugin");
   if (s.plan) {
     const lh_plan_v0* table = nullptr;
     lh_plan* plan = engine_->plan(run, &table);
@@ -251,12 +280,12 @@ void Trainer::print_header() const {
     if (!splits_[split].samples.empty())
       parts.push_back(grouped(static_cast<int64_t>(splits_[split].samples.size())) + " " + split_name(split));
   t.print("data  " + padded(c_.data.identity().name) + " " + join(parts, ", "));
-  t.print("into  " + run_folder_);
+  t.print("into  " + shown(run_folder_));
   if (restored_)
-    t.print("from  " + resume_file_ + " (epoch " + std::to_string(state_.step.epoch) + ", step " +
+    t.print("from  " + shown(resume_file_) + " (epoch " + std::to_string(state_.step.epoch) + ", step " +
             std::to_string(state_.step.global_step) + ")");
   else if (!resume_file_.empty())
-    t.print("from  " + resume_file_ + " (weights)");
+    t.print("from  " + shown(resume_file_) + " (weights)");
 }
 
 }  // namespace lhost

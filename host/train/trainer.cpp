@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 
 namespace lhost {
 
@@ -110,7 +111,7 @@ void Trainer::run_stage(int32_t stage) {
   for (const auto& k : keepers_) {
     const auto best = k->best();
     if (!best) continue;
-    const std::string path = run_folder_ + "/" + best->file;
+    const std::string path = shown(run_folder_ + "/" + best->file);
     t.print(best->value ? "best  " + k->policy().monitor + " " + significant(*best->value) + " in epoch " +
                               std::to_string(best->epoch) + "  " + path
                         : "saved " + path);
@@ -118,6 +119,12 @@ void Trainer::run_stage(int32_t stage) {
 }
 
 // ---- ends
+
+std::string Trainer::shown(const std::string& path) {
+  std::error_code ec;
+  const std::string here = std::filesystem::current_path(ec).string() + "/";
+  return !ec && path.rfind(here, 0) == 0 ? path.substr(here.size()) : path;
+}
 
 std::string Trainer::place() const {
   std::string s = "epoch " + std::to_string(state_.step.epoch) + ", batch " + std::to_string(state_.step.batch) + ", step " +
@@ -136,9 +143,9 @@ void Trainer::interrupt() {
   std::string saved;
   try {
     for (auto& k : keepers_) {
-      if (!k->policy().on_signal || state_.step.global_step == 0) continue;
+      if (!fitting_ || !k->policy().on_signal || state_.step.global_step == 0) continue;
       k->now(moment(), "last");
-      saved = run_folder_ + "/" + k->last();
+      saved = shown(run_folder_ + "/" + k->last());
       break;
     }
   } catch (...) {
@@ -173,9 +180,10 @@ void Trainer::note_failure(const std::exception_ptr& e) {
     result_.code = Exit::environment;
   } catch (const std::exception& f) {
     who = current_ ? current_->who : "";
-    result_.error = std::string("an exception left a plugin: ") + f.what() + "; this is a fault of the plugin";
-    result_.error_code = code_name(LH_PLUGIN_FAULT);
-    result_.code = Exit::plugin;
+    result_.error = current_ ? std::string("an exception left a plugin: ") + f.what() + "; this is a fault of the plugin"
+                             : std::string("internal error: ") + f.what();
+    result_.error_code = code_name(current_ ? LH_PLUGIN_FAULT : LH_INTERNAL);
+    result_.code = current_ ? Exit::plugin : Exit::internal;
   } catch (...) {
     who = current_ ? current_->who : "";
     result_.error = "something that is not a std::exception left a plugin; this is a fault of the plugin";
@@ -185,13 +193,13 @@ void Trainer::note_failure(const std::exception_ptr& e) {
   if (!who.empty()) result_.where = who + ", " + result_.where;
   Terminal& t = Terminal::get();
   t.error(red("error:", t.error_colour()) + " " + (who.empty() ? "" : "failed in " + who + ": ") + result_.error + "\n  " +
-          place() + "; run folder " + run_folder_);
+          place() + "; run folder " + shown(run_folder_));
   state_.failure = result_.error;
   try {
     constexpr int32_t event = LH_EVENT(LH_STAGE_FIT, LH_ON_EXCEPTION);
     if (heard(event)) emit(event);
     for (auto& k : keepers_)
-      if (k->policy().on_exception && state_.step.global_step > 0) k->now(moment(), "exception");
+      if (fitting_ && k->policy().on_exception && state_.step.global_step > 0) k->now(moment(), "exception");
   } catch (const std::exception& second) {
     log(Level::warning, std::string("while ending the failed run: ") + second.what());
   }

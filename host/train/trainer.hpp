@@ -48,6 +48,7 @@ class Trainer {
   // ---- setup.cpp
   void set_up();
   void describe_data();
+  void check_split(int32_t split) const;
   void lay_out_model();
   void make_groups();
   void make_schedule();
@@ -65,6 +66,7 @@ class Trainer {
       current_ = &op;
       if (lh_status s = op.run(*this)) [[unlikely]] raise(s);
     }
+    current_ = nullptr;
   }
   void emit(int32_t event);           // model first, then callbacks in order
   void emit_model(int32_t event);
@@ -111,6 +113,7 @@ class Trainer {
   void note_failure(const std::exception_ptr&);
   void interrupt();
   std::string place() const;
+  static std::string shown(const std::string& path);  // relative to the current folder when it lies below
 
   const Engine& engine_;
   RunHandle& handle_;
@@ -160,6 +163,7 @@ class Trainer {
   int64_t boundary_batch_ = 0, boundary_samples_ = 0;  // at the last optimizer step: what a checkpoint stores
   bool epoch_done_ = false;   // a checkpoint written now starts with the next epoch
   bool validated_ = false;
+  bool fitting_ = false;  // only then weights, optimizer and counters belong together, and may be saved
   bool restored_ = false, mid_epoch_ = false;
   std::vector<char> restored_rng_;  // put in place after on_fit_start, which may draw random numbers
   std::chrono::steady_clock::time_point started_;

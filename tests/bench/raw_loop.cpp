@@ -1,8 +1,11 @@
 // raw_loop.cpp - the same work as `lhost run tests/bench/step.toml`, written by hand against LibTorch: an MLP 64-128-10 on the
 // digits, batch 32, the fused SGD kernel with momentum, batches copied row by row into one reused buffer. Same rows,
 // order and initial weights, so the losses must be equal: else no figure counts.
-//   raw_loop <train images> <train labels> <steps> <warm-up steps> [fused|torch]
-// torch: torch::optim::SGD instead of the fused kernel, as a tutorial has it. Prints one line of JSON.
+//   raw_loop <train images> <train labels> <steps|pace> <warm-up steps> [fused|torch]
+// torch: torch::optim::SGD instead of the fused kernel, as a tutorial has it. Prints one line of JSON; with "pace" one for
+// each slice that driver.py asks for (pace.hpp).
+#include "pace.hpp"
+
 #include <torch/nn.h>
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
@@ -33,8 +36,9 @@ std::vector<uint8_t> read_idx(const std::string& path, unsigned header) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 5) return std::fputs("usage: raw_loop <images> <labels> <steps> <warm-up> [fused|torch]\n", stderr), 2;
-  const int64_t steps = std::stoll(argv[3]), warm_up = std::stoll(argv[4]), batch = 32;
+  if (argc < 5) return std::fputs("usage: raw_loop <images> <labels> <steps|pace> <warm-up> [fused|torch]\n", stderr), 2;
+  const bool paced = std::string(argv[3]) == "pace";
+  const int64_t steps = paced ? INT64_MAX : std::stoll(argv[3]), warm_up = std::stoll(argv[4]), batch = 32;
   const bool fused = argc < 6 || std::string(argv[5]) == "fused";
   at::set_num_threads(1);
   at::globalContext().setFlushDenormal(true);
@@ -55,6 +59,8 @@ int main(int argc, char** argv) {
   std::vector<at::Tensor> momentum, grads;
   for (auto& p : params) momentum.push_back(torch::zeros_like(p.detach()));
   using Clock = std::chrono::steady_clock;
+  Pace pace;
+  if (paced && !pace.wait()) return 0;
   auto start = Clock::now();
   double loss_value = 0;
   for (int64_t step = 0, row = 0; step < steps; ++step) {
@@ -77,6 +83,10 @@ int main(int argc, char** argv) {
       optimizer.step();
     }
     if (step + 1 == warm_up) start = Clock::now();
+    if (paced && pace.step()) {
+      pace.answer(loss_value);
+      if (!pace.wait()) std::_Exit(0);
+    }
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   std::printf("{\"steps_per_s\": %.1f, \"loss\": %.9g}\n", static_cast<double>(steps - warm_up) / seconds, loss_value);

@@ -10,10 +10,11 @@ failed() { # the newest run says so
 images=$work/digits-train-images.idx3-ubyte.gz labels=$work/digits-train-labels.idx1-ubyte.gz
 
 # data
-expect 1 "nothing.gz" run data.train.images="$work/nothing.gz"
-failed
+expect 2 "nothing.gz does not exist" run data.train.images="$work/nothing.gz"
+[ -z "$(newest 2>/dev/null)" ] || fail "a run folder was made"
 head -c 20000 "$images" >"$work/short.gz"
 expect 1 "short.gz" run data.train.images="$work/short.gz"
+failed
 cp "$images" "$work/damaged.gz"
 printf '\377\377\377\377' | dd of="$work/damaged.gz" bs=1 seek=9000 conv=notrunc status=none
 expect 1 "damaged.gz" run data.train.images="$work/damaged.gz"

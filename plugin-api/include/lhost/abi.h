@@ -117,6 +117,7 @@ enum {
   LH_O_REQUIRED = 1,
   LH_O_DEPRECATED = 2, /* still accepted; replaced_by names the new key */
   LH_O_SECRET = 4,     /* masked in every file and message */
+  LH_O_MUST_EXIST = 16, /* PATH: a file or folder that has to be there before a run starts */
   LH_O_HYPER = 8       /* FLOAT of an optimizer: may differ per parameter group and change while running */
 };
 typedef struct lh_option {
@@ -160,6 +161,9 @@ typedef struct lh_state_in { /* lent to load_state */
   lh_status (*get)(void *ctx, lh_str name, lh_value *out) LH_NX;
   lh_status (*get_tensor)(void *ctx, lh_str name, lh_tensor *dst, const lh_placement *) LH_NX;
 } lh_state_in;
+
+/* What a run is doing. */
+enum { LH_STAGE_FIT = 0, LH_STAGE_VALIDATE = 1, LH_STAGE_TEST = 2, LH_STAGE_PREDICT = 3 };
 
 /* ---- the host as a plugin sees it ----------------------------------------------------------------------- */
 enum { LH_LOG_DEBUG = 0, LH_LOG_INFO = 1, LH_LOG_WARN = 2, LH_LOG_ERROR = 3 };

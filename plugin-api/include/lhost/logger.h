@@ -31,7 +31,7 @@ typedef struct lh_scalar {
 /* Everything that was logged at one moment: one call, one record, one row. */
 typedef struct lh_record {
   uint32_t size;
-  int32_t stage; /* LH_STAGE_* of step.h */
+  int32_t stage; /* LH_STAGE_* */
   int64_t global_step, epoch, samples; /* the run's counters at that moment; samples over all ranks */
   int64_t unix_time_ns;
   const lh_scalar *scalars;

@@ -6,8 +6,6 @@
 extern "C" {
 #endif
 
-enum { LH_STAGE_FIT = 0, LH_STAGE_VALIDATE = 1, LH_STAGE_TEST = 2, LH_STAGE_PREDICT = 3 };
-
 /* One object per run, updated in place by the host: readable at any time without a call. [train] */
 enum { LH_STEP_SANITY = 1 /* this validation is the check before training: nothing of it is kept */ };
 typedef struct lh_step {

@@ -21,10 +21,10 @@ struct Options {
   std::string delimiter = ",";
   LabelType label_type = LabelType::Class;
   static void describe(lhost::Describe<Options>& d) {
-    d(&Options::train, "train", "file with the training rows");
-    d(&Options::val, "val", "rows for validation; see also the host's key split");
-    d(&Options::test, "test", "rows for the test");
-    d(&Options::predict, "predict", "rows to predict; a label column in it is not read");
+    d(&Options::train, "train", "file with the training rows").must_exist();
+    d(&Options::val, "val", "rows for validation; see also the host's key split").must_exist();
+    d(&Options::test, "test", "rows for the test").must_exist();
+    d(&Options::predict, "predict", "rows to predict; a label column in it is not read").must_exist();
     d(&Options::label, "label", "column with the label; empty = there is none");
     d(&Options::features, "features", "columns to learn from, in this order; empty = all others");
     d(&Options::header, "header", "the first row has the columns' names; else they are 0, 1, 2 and so on");

@@ -13,14 +13,14 @@ struct Options {
   double scale = 1.0;
   int64_t classes = 0;
   static void describe(lhost::Describe<Options>& d) {
-    d(&Options::train_images, "train.images", "idx file with the training images, plain or gzip");
-    d(&Options::train_labels, "train.labels", "idx file with their labels");
-    d(&Options::val_images, "val.images", "images for validation; see also the host's key split");
-    d(&Options::val_labels, "val.labels", "their labels");
-    d(&Options::test_images, "test.images", "images for the test");
-    d(&Options::test_labels, "test.labels", "their labels");
-    d(&Options::predict_images, "predict.images", "images to predict");
-    d(&Options::predict_labels, "predict.labels", "their labels, if there are any");
+    d(&Options::train_images, "train.images", "idx file with the training images, plain or gzip").must_exist();
+    d(&Options::train_labels, "train.labels", "idx file with their labels").must_exist();
+    d(&Options::val_images, "val.images", "images for validation; see also the host's key split").must_exist();
+    d(&Options::val_labels, "val.labels", "their labels").must_exist();
+    d(&Options::test_images, "test.images", "images for the test").must_exist();
+    d(&Options::test_labels, "test.labels", "their labels").must_exist();
+    d(&Options::predict_images, "predict.images", "images to predict").must_exist();
+    d(&Options::predict_labels, "predict.labels", "their labels, if there are any").must_exist();
     d(&Options::scale, "scale", "what each pixel (0 to 255) is multiplied by");
     d(&Options::classes, "classes", "check that labels are 0 to classes - 1; 0 = no check").min(int64_t{0});
   }

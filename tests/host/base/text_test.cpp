@@ -96,7 +96,7 @@ TEST(Split, KeepsEmptyParts) {
 
 TEST(UtcTime, IsTheCalendarsDate) {
   EXPECT_EQ(utc_time(0), "1970-01-01T00:00:00Z");
-  EXPECT_EQ(utc_time(951782400'999999999), "2000-02-29T00:00:00Z");  // 11016 days after 1970, of which 7 leap days
+  EXPECT_EQ(utc_time(951782400'999999999), "2000-02-29T00:00:00Z");  // 30 years with 7 leap days, then 59 days
   EXPECT_EQ(utc_time(int64_t{20787} * 86400 * 1000000000 + int64_t{20 * 3600 + 47 * 60 + 9} * 1000000000),
             "2026-11-30T20:47:09Z");  // 56 years with 14 leap days, then 333 days
 }

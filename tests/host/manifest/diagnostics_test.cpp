@@ -15,7 +15,8 @@ std::string golden(const std::string& name) {
 }
 
 // All that the host checks by itself, as a run would.
-std::string screen(const std::string& name, const std::vector<std::string>& overrides = {}, bool colour = false) {
+std::string screen(const std::string& name, const std::vector<std::string>& overrides = {},
+                   bool colour = false) {
   ManifestInput input;
   input.path = std::string(LHOST_TEST_GOLDEN) + "/" + name;
   input.overrides = overrides;
@@ -26,7 +27,9 @@ std::string screen(const std::string& name, const std::vector<std::string>& over
     if (t.name.rfind(folder, 0) == 0) t.name.erase(0, folder.size());
   }
   const Node none;
-  auto table = [&](const char* path) -> const Node& { return m.root.at_path(path) ? *m.root.at_path(path) : none; };
+  auto table = [&](const char* path) -> const Node& {
+    return m.root.at_path(path) ? *m.root.at_path(path) : none;
+  };
   OptionSpec lr = option("lr", LH_T_FLOAT);
   lr.flags = LH_O_REQUIRED, lr.min = ">0", lr.doc = "learning rate";
   const Schema optimizer = {lr};
@@ -54,7 +57,9 @@ TEST(Render, ShowsBasesAndOverridesUnderTheirNames) {
   EXPECT_EQ(screen("extends.toml", {"trainer.max_epoch=3", "optimizer.lr=fast"}), golden("extends.txt"));
 }
 
-TEST(Render, StaysReadableWithTabsWideLinesAndOtherAlphabets) { EXPECT_EQ(screen("odd.toml"), golden("odd.txt")); }
+TEST(Render, StaysReadableWithTabsWideLinesAndOtherAlphabets) {
+  EXPECT_EQ(screen("odd.toml"), golden("odd.txt"));
+}
 
 TEST(Render, ColoursOnlyWhenAsked) {
   const std::string plain = screen("bad.toml"), coloured = screen("bad.toml", {}, true);
@@ -70,13 +75,25 @@ TEST(Render, WarningsStopNothing) {
   w.warning = true;
   d.add(w);
   EXPECT_TRUE(d.empty());
-  EXPECT_EQ(d.render(texts, false), "m.toml:1:1: warning: optimizer.rate: this key is deprecated; write \"lr\"\n"
-                                    "   1 | rate = 1\n"
-                                    "     | ^~~~\n");
+  EXPECT_EQ(d.render(texts, false),
+            "m.toml:1:1: warning: optimizer.rate: this key is deprecated; write \"lr\"\n"
+            "   1 | rate = 1\n"
+            "     | ^~~~\n");
+}
+
+TEST(Render, ShowsTheFirstHundredOfVeryMany) {
+  const Texts texts = {{"m.toml", "", "a = 1\n"}};
+  Diagnostics d;
+  for (int i = 0; i < 2000; ++i) d.add({Origin::file, 0, 1, 1, 2}, "a", "x");
+  const std::string s = d.render(texts, false);
+  EXPECT_EQ(std::count(s.begin(), s.end(), '\n'), 301);
+  EXPECT_THAT(s, testing::EndsWith("2000 errors in m.toml; the first 100 are shown. Nothing was started.\n"));
 }
 
 TEST(Render, NothingAManifestHoldsReachesTheTerminalRaw) {
-  const Texts texts = {{"m\033[2J.toml", "", std::string("a = 1 # \033]0;x\007 \xC2\x9B" "31m \xFF\n")}};
+  const Texts texts = {{"m\033[2J.toml", "",
+                        std::string("a = 1 # \033]0;x\007 \xC2\x9B"
+                                    "31m \xFF\n")}};
   Diagnostics d;
   d.add({Origin::file, 0, 1, 1, 2}, "a\033", "found \033[31m");
   const std::string s = d.render(texts, false);
@@ -85,8 +102,9 @@ TEST(Render, NothingAManifestHoldsReachesTheTerminalRaw) {
 
 TEST(Render, PlacesOutsideTheTextDoNoHarm) {
   const Texts texts = {{"m.toml", "", "a = 1"}};
-  for (const Source& s : {Source{Origin::file, 0, 99, 1, 2}, Source{Origin::file, 0, 1, 500, 501}, Source{Origin::file, 7, 1, 1, 2},
-                          Source{Origin::file, 0, 1, 3, 1000000}, Source{}}) {
+  for (const Source& s :
+       {Source{Origin::file, 0, 99, 1, 2}, Source{Origin::file, 0, 1, 500, 501},
+        Source{Origin::file, 7, 1, 1, 2}, Source{Origin::file, 0, 1, 3, 1000000}, Source{}}) {
     Diagnostics d;
     d.add(s, "a", "x");
     EXPECT_THAT(d.render(texts, false), HasSubstr("error: a: x\n"));

@@ -79,7 +79,8 @@ class HostKey : public testing::TestWithParam<Key> {
   // key = literal in a table that is otherwise as it must be
   static Values check(const Key& k, const char* literal, Diagnostics& d) {
     const bool needs_match = std::string_view("name") == k.key && k.schema == group_keys;
-    const Parsed p((needs_match ? std::string("match = \"x\"\n") : "") + (literal ? std::string(k.key) + " = " + literal : ""));
+    const Parsed p((needs_match ? std::string("match = \"x\"\n") : "") +
+                   (literal ? std::string(k.key) + " = " + literal : ""));
     EXPECT_THAT(lines(p.problems), IsEmpty());
     return check_table(p.root, "t", k.schema(), p.texts, d);
   }
@@ -109,7 +110,8 @@ INSTANTIATE_TEST_SUITE_P(Every, HostKey, testing::ValuesIn(kKeys));
 TEST(HostKeys, AreAllInTheListAbove) {
   std::set<std::pair<const Schema*, std::string>> listed, all;
   for (const Key& k : kKeys) listed.insert({&k.schema(), k.key});
-  std::vector<const Schema*> schemas = {&root_keys(), &run_keys(), &trainer_keys(), &resume_keys(), &selection_keys(), &group_keys()};
+  std::vector<const Schema*> schemas = {&root_keys(),   &run_keys(),       &trainer_keys(),
+                                        &resume_keys(), &selection_keys(), &group_keys()};
   for (const KindTable& t : kind_tables()) schemas.push_back(&host_part(t.kind));
   for (const Schema* schema : schemas) {
     for (const OptionSpec& spec : *schema) {
@@ -123,8 +125,10 @@ TEST(HostKeys, AreAllInTheListAbove) {
 TEST(HostKeys, KindsComeInTheOrderOfAssembly) {
   std::string order;
   for (const KindTable& t : kind_tables()) order += std::string(t.kind) + (t.list ? "[] " : " ");
-  EXPECT_EQ(order, "accelerator launcher collective strategy precision model data optimizer scheduler callback[] logger[] profiler "
-                   "checkpointer[] ");
+  EXPECT_EQ(order,
+            "accelerator launcher collective strategy precision model data optimizer scheduler callback[] "
+            "logger[] profiler "
+            "checkpointer[] ");
 }
 
 TEST(HostKeys, KnowEveryTable) {

@@ -6,12 +6,14 @@ namespace lhost {
 namespace {
 
 TEST(Node, FindsByPath) {
-  const Parsed p("data.train.images = \"i\"\n[[logger]]\nuse = \"csv\"\n[[logger]]\nuse = \"jsonl\"\n[x]\n\"a.b\" = 1");
+  const Parsed p(
+      "data.train.images = \"i\"\n[[logger]]\nuse = \"csv\"\n[[logger]]\nuse = \"jsonl\"\n[x]\n\"a.b\" = 1");
   EXPECT_EQ(p.root.at_path("data.train.images")->string, "i");
   EXPECT_EQ(p.root.at_path("logger[1].use")->string, "jsonl");
   EXPECT_EQ(p.root.at_path("x.\"a.b\"")->integer, 1);
-  for (const char* missing : {"data.val", "logger[2].use", "logger.use", "data[0]", "", ".", "data.", "data..train", "logger[x]",
-                              "logger[0", "logger[-1]", "logger[99999999999999999999]", "x.\"a.b"}) {
+  for (const char* missing :
+       {"data.val", "logger[2].use", "logger.use", "data[0]", "", ".", "data.", "data..train", "logger[x]",
+        "logger[0", "logger[-1]", "logger[99999999999999999999]", "x.\"a.b"}) {
     EXPECT_EQ(p.root.at_path(missing), nullptr) << missing;
   }
 }

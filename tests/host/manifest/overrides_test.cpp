@@ -31,7 +31,8 @@ struct Result {
   std::vector<std::string> problems;
   Texts texts;
 };
-Result apply(const std::vector<std::string>& items, Origin origin = Origin::command_line, const std::string& base = kBase) {
+Result apply(const std::vector<std::string>& items, Origin origin = Origin::command_line,
+             const std::string& base = kBase) {
   Parsed p(base);
   Diagnostics d;
   for (const std::string& item : items) {
@@ -46,18 +47,21 @@ std::string value(const Result& r, const std::string& path) {
 }
 
 TEST(Override, ValuesAreTomlAndOtherwiseText) {
-  const Result r = apply({"a.int=3", "a.float=2.5e-1", "a.bool=true", "a.quoted=\"x y\"", "a.list=[1, 2]", "a.table={ b = 1 }",
-                          "a.word=fsdp", "a.path=/data/x.toml", "a.empty=", "a.hash=run#3", "a.version=1.2.3", "a.equals=x=y",
-                          "a.\"odd key\"=1"});
+  const Result r = apply({"a.int=3", "a.float=2.5e-1", "a.bool=true", "a.quoted=\"x y\"", "a.list=[1, 2]",
+                          "a.table={ b = 1 }", "a.word=fsdp", "a.path=/data/x.toml",
+                          "a.empty=", "a.hash=run#3", "a.version=1.2.3", "a.equals=x=y", "a.\"odd key\"=1"});
   EXPECT_THAT(r.problems, IsEmpty());
   EXPECT_EQ(to_toml(*r.root.find("a")),
-            "{ int = 3, float = 0.25, bool = true, quoted = \"x y\", list = [1, 2], table = { b = 1 }, word = \"fsdp\", "
-            "path = \"/data/x.toml\", empty = \"\", hash = \"run#3\", version = \"1.2.3\", equals = \"x=y\", \"odd key\" = 1 }");
+            "{ int = 3, float = 0.25, bool = true, quoted = \"x y\", list = [1, 2], table = { b = 1 }, word "
+            "= \"fsdp\", "
+            "path = \"/data/x.toml\", empty = \"\", hash = \"run#3\", version = \"1.2.3\", equals = \"x=y\", "
+            "\"odd key\" = 1 }");
 }
 
 TEST(Override, ReplacesAppendsAndIndexes) {
-  const Result r = apply({"trainer.max_epochs=3", "logger+={use=\"csv\"}", "logger[0].flush_secs=1", "optimizer.group[0].lr=1",
-                          "optimizer.group+={match=\"norm\"}", "new+=1", "new+=2", "logger[1]={use=\"jsonl\"}"});
+  const Result r = apply({"trainer.max_epochs=3", "logger+={use=\"csv\"}", "logger[0].flush_secs=1",
+                          "optimizer.group[0].lr=1", "optimizer.group+={match=\"norm\"}", "new+=1", "new+=2",
+                          "logger[1]={use=\"jsonl\"}"});
   EXPECT_THAT(r.problems, IsEmpty());
   EXPECT_EQ(value(r, "trainer.max_epochs"), "3");
   EXPECT_EQ(value(r, "logger"), "[{ use = \"tensorboard\", flush_secs = 1 }, { use = \"jsonl\" }]");
@@ -101,13 +105,19 @@ TEST(Override, SaysWhatIsWrongWithIt) {
       {"logger[x].use=3", "1:8-9 expected an index such as [0]"},
       {"\"open=3", "1:1-2 the quoted key is not closed"},
       {"\xFF=3", "1:1-2 this is not valid UTF-8"},
-      {"trainer.max_epochs.x=3", "1:20-21 trainer.max_epochs.x: trainer.max_epochs is an integer, not a table"},
+      {"trainer.max_epochs.x=3",
+       "1:20-21 trainer.max_epochs.x: trainer.max_epochs is an integer, not a table"},
       {"run.dir[0]=3", "1:8-11 run.dir[0]: run.dir is a string, not a list"},
-      {"logger[4].use=csv", "1:7-10 logger[4]: there is no entry 4, the list has 1; add one with logger+=..."},
-      {"logger.use=csv", "1:8-11 logger.use: logger is a list, not a table; write logger[0].use=... or logger+={...}"},
+      {"logger[4].use=csv",
+       "1:7-10 logger[4]: there is no entry 4, the list has 1; add one with logger+=..."},
+      {"logger.use=csv",
+       "1:8-11 logger.use: logger is a list, not a table; write logger[0].use=... or logger+={...}"},
       {"trainer+=3", "1:1-8 trainer: trainer is a table, not a list; write = in place of +="},
-      {"model.hidden=[1", "1:14-16 model.hidden: this is not a TOML value: the file ends (in a list); a text goes in quotes"},
-      {"checkpoint[0].x={epoch}", "1:17-24 checkpoint[0].x: this is not a TOML value: expected '=', saw '}' (in a key-value pair); a text goes in quotes"}};
+      {"model.hidden=[1",
+       "1:14-16 model.hidden: this is not a TOML value: the file ends (in a list); a text goes in quotes"},
+      {"checkpoint[0].x={epoch}",
+       "1:17-24 checkpoint[0].x: this is not a TOML value: expected '=', saw '}' (in a key-value pair); a "
+       "text goes in quotes"}};
   for (const auto& c : cases) {
     const Result r = apply({c.item});
     EXPECT_THAT(r.problems, ElementsAre(c.problem)) << c.item;
@@ -116,11 +126,13 @@ TEST(Override, SaysWhatIsWrongWithIt) {
 }
 
 TEST(Override, ANewComponentLosesTheOldOnesOptionsButNotTheHosts) {
-  const std::string base = "[strategy]\nuse = \"ddp\"\nbucket_cap = 1\n[scheduler]\nuse = \"cosine\"\nt_max = 3\nwarmup = \"5%\"\n"
-                           "[[logger]]\nuse = \"tensorboard\"\nflush = 1\non_error = \"stop\"\nname = \"n\"\n"
-                           "[optimizer]\nuse = \"sgd\"\nversion = \"1\"\nlr = 1\n[[optimizer.group]]\nlr = 2\n";
-  const Result r = apply({"strategy.use=fsdp", "scheduler.use=step", "logger[0].plugin=/x.so", "optimizer={use=\"adam\"}"},
-                         Origin::command_line, base);
+  const std::string base =
+      "[strategy]\nuse = \"ddp\"\nbucket_cap = 1\n[scheduler]\nuse = \"cosine\"\nt_max = 3\nwarmup = \"5%\"\n"
+      "[[logger]]\nuse = \"tensorboard\"\nflush = 1\non_error = \"stop\"\nname = \"n\"\n"
+      "[optimizer]\nuse = \"sgd\"\nversion = \"1\"\nlr = 1\n[[optimizer.group]]\nlr = 2\n";
+  const Result r =
+      apply({"strategy.use=fsdp", "scheduler.use=step", "logger[0].plugin=/x.so", "optimizer={use=\"adam\"}"},
+            Origin::command_line, base);
   EXPECT_EQ(value(r, "strategy"), "{ use = \"fsdp\" }");
   EXPECT_EQ(value(r, "scheduler"), "{ warmup = \"5%\", use = \"step\" }");
   EXPECT_EQ(value(r, "logger"), "[{ on_error = \"stop\", name = \"n\", plugin = \"/x.so\" }]");

@@ -15,16 +15,17 @@ const Node::Entry& entry(const Node& table, std::string_view key) {
 }
 
 TEST(Parse, KnowsWhereEveryKeyAndValueStands) {
-  const Parsed p("a = 1\n"
-                 "b.c = \"h\xC3\xA9llo\" # x\n"
-                 "[t]\n"
-                 "  x = [1, 2.5,\n"
-                 "    3]\n"
-                 "y = {z = 1, \"q w\" = true}\n"
-                 "[[l]]\n"
-                 " u = 1e-3\n"
-                 "[[l]]\n"
-                 "\tv = \"\"\"a\nb\"\"\"\n");
+  const Parsed p(
+      "a = 1\n"
+      "b.c = \"h\xC3\xA9llo\" # x\n"
+      "[t]\n"
+      "  x = [1, 2.5,\n"
+      "    3]\n"
+      "y = {z = 1, \"q w\" = true}\n"
+      "[[l]]\n"
+      " u = 1e-3\n"
+      "[[l]]\n"
+      "\tv = \"\"\"a\nb\"\"\"\n");
   const Node &t = *p.root.find("t"), &l = *p.root.find("l");
   EXPECT_EQ(place(entry(p.root, "a").key_source), "1:1-2");
   EXPECT_EQ(place(p.root.find("a")->source), "1:5-6");
@@ -64,16 +65,21 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Syntax{"[optimizer]\nlr = 1\n[model]\nlr = 5\nx = 1\nlr = 2\n",
                "6:1-3 the key \"lr\" is given twice, first in line 4; remove one of the two"},
-        Syntax{"[a]\nx = 1\n[b]\n[a]\n", "4:1-2 the table [a] is given twice, first in line 1; merge the two"},
+        Syntax{"[a]\nx = 1\n[b]\n[a]\n",
+               "4:1-2 the table [a] is given twice, first in line 1; merge the two"},
         Syntax{"a = 1\n[a]\n", "2:1-2 the table [a] is given twice, first in line 1; merge the two"},
         Syntax{"a = {b = 1, b = 2}", "1:13-14 the key \"b\" is given twice; remove one of the two"},
         Syntax{"x.y = 1\nx.y.z = 2", "2:3-4 this key is given twice; remove one of the two"},
         Syntax{"a = 99999999999999999999",
                "1:25-26 '99999999999999999999' is not representable in 64 bits (in a decimal integer)"},
         Syntax{"a = yes", "1:5-6 this is not a value; a text needs quotes"},
-        Syntax{"a = 5MiB", "1:6-7 expected digit, saw 'M' (in a decimal integer); a text or a value with a unit needs quotes"},
-        Syntax{"a = True", "1:5-6 expected 'true', saw 'T' (in a boolean); a text or a value with a unit needs quotes"},
-        Syntax{"a = \"x", "1:7-8 the file ends (in a string)"}, Syntax{"a = [1,", "1:8-9 the file ends (in a list)"},
+        Syntax{"a = 5MiB",
+               "1:6-7 expected digit, saw 'M' (in a decimal integer); a text or a value with a unit needs "
+               "quotes"},
+        Syntax{"a = True",
+               "1:5-6 expected 'true', saw 'T' (in a boolean); a text or a value with a unit needs quotes"},
+        Syntax{"a = \"x", "1:7-8 the file ends (in a string)"},
+        Syntax{"a = [1,", "1:8-9 the file ends (in a list)"},
         Syntax{"a =", "1:4-5 the file ends (in a key-value pair)"},
         Syntax{"[$]", "1:2-3 expected bare key starting character or string delimiter, saw '$' (in a key)"},
         Syntax{"[a\xC3\xBC]", "1:3-4 expected ']', saw '\xC3\xBC' (in a table header)"},
@@ -82,8 +88,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Parse, RefusesNestingThatCouldExhaustTheStack) {
   std::string dotted, quoted = "\"x y\"", blanks = "a", list;
   for (int i = 0; i < 100000; ++i) dotted += "a.", quoted += ".\",=\"", blanks += " . a", list += "[";
-  for (const std::string& s : {dotted + "a = 1", "[" + dotted + "a]", quoted + " = 1", blanks + " = 1", "v = {" + dotted + "a = 1}",
-                               "v = " + list}) {
+  for (const std::string& s : {dotted + "a = 1", "[" + dotted + "a]", quoted + " = 1", blanks + " = 1",
+                               "v = {" + dotted + "a = 1}", "v = " + list}) {
     const Parsed p("first = 1\n" + s);
     ASSERT_EQ(p.problems.list().size(), 1u) << s.substr(0, 20);
     EXPECT_EQ(p.problems.list()[0].source.line, 2);
@@ -102,7 +108,8 @@ TEST(ParseValue, IsExactlyOneValue) {
   EXPECT_EQ(parse_value("3")->integer, 3);
   EXPECT_EQ(parse_value(" \"x\" ")->string, "x");
   EXPECT_EQ(parse_value("{ a = [1, 2] }")->find("a")->array.size(), 2u);
-  for (const char* s : {"", " ", "1 2", "1\nb = 2", "1 # comment", "[1", "abc", "1\n[t]\nx = 1", "\"a\" \"b\"", "{a=1} x"}) {
+  for (const char* s :
+       {"", " ", "1 2", "1\nb = 2", "1 # comment", "[1", "abc", "1\n[t]\nx = 1", "\"a\" \"b\"", "{a=1} x"}) {
     std::string why;
     EXPECT_FALSE(parse_value(s, &why)) << s;
     EXPECT_NE(why, "") << s;

@@ -42,7 +42,8 @@ inline std::string place(const Source& s) {
 // "8:1-10 trainer.max_epoch: unknown key" of every diagnostic, in order of reporting.
 inline std::vector<std::string> lines(const Diagnostics& d) {
   std::vector<std::string> out;
-  for (const Diagnostic& x : d.list()) out.push_back(place(x.source) + " " + (x.key.empty() ? "" : x.key + ": ") + x.message);
+  for (const Diagnostic& x : d.list())
+    out.push_back(place(x.source) + " " + (x.key.empty() ? "" : x.key + ": ") + x.message);
   return out;
 }
 
@@ -75,7 +76,8 @@ inline bool same(const Node& a, const Node& b) {
     if (!other || !same(e.value, *other)) return false;
   }
   const bool both_nan = a.floating != a.floating && b.floating != b.floating;
-  return a.boolean == b.boolean && a.integer == b.integer && (a.floating == b.floating || both_nan) && a.string == b.string;
+  return a.boolean == b.boolean && a.integer == b.integer && (a.floating == b.floating || both_nan) &&
+         a.string == b.string;
 }
 
 }  // namespace lhost

@@ -34,8 +34,8 @@ TEST(Text, WrittenIsTheSourceText) {
 
 TEST(Text, Utf8IsCheckedToTheLetter) {
   EXPECT_TRUE(valid_utf8("plain \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"));
-  for (const char* s : {"\x80", "\xC0\xAF", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80", "\xF4\x90\x80\x80",
-                        "\xF5\x80\x80\x80", "\xFF", "\xE2\x82"}) {
+  for (const char* s : {"\x80", "\xC0\xAF", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
+                        "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xE2\x82"}) {
     EXPECT_FALSE(valid_utf8(s));
   }
 }

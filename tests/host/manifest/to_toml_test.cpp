@@ -10,7 +10,8 @@ namespace {
 TEST(ToToml, ScalarsKeepTheirTypeAndEveryBit) {
   Node n;
   n.type = Node::Type::floating;
-  for (double v : {0.1, 1e-3, 3.0, -0.0, 1e300, 5e-324, 1.0 / 3.0, 123456789.0, std::numeric_limits<double>::infinity()}) {
+  for (double v : {0.1, 1e-3, 3.0, -0.0, 1e300, 5e-324, 1.0 / 3.0, 123456789.0,
+                   std::numeric_limits<double>::infinity()}) {
     n.floating = v;
     const auto back = parse_value(to_toml(n));
     ASSERT_TRUE(back) << to_toml(n);
@@ -70,8 +71,9 @@ sub = [{ a = 1 }]
 }
 
 TEST(ToToml, DocumentIsLaidOutAsPeopleWriteIt) {
-  const Parsed p("logger = []\nrun = { name = \"x\" }\n[[callback]]\nuse = \"progress\"\n[[callback]]\nuse = \"lr\"\n"
-                 "[optimizer]\nlr = 0.5\n[[optimizer.group]]\nmatch = \"bias\"\n[data]\ntrain.images = \"i\"\n");
+  const Parsed p(
+      "logger = []\nrun = { name = \"x\" }\n[[callback]]\nuse = \"progress\"\n[[callback]]\nuse = \"lr\"\n"
+      "[optimizer]\nlr = 0.5\n[[optimizer.group]]\nmatch = \"bias\"\n[data]\ntrain.images = \"i\"\n");
   EXPECT_EQ(to_toml_document(p.root), R"(logger = []
 
 [run]

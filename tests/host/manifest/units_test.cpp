@@ -20,15 +20,23 @@ TEST(Units, SizesAreExactBytes) {
   EXPECT_EQ(parse_size("1 MiB"), 1048576);
   EXPECT_EQ(parse_size("0B"), 0);
   EXPECT_EQ(parse_size("0.1kB"), 100);
-  EXPECT_EQ(parse_size("1.1KiB"), 1126);  // 1126.4
-  EXPECT_EQ(parse_size("0.0005kB"), 1);   // half a byte
+  EXPECT_EQ(parse_size("1.1KiB"), 1126);                        // 1126.4
+  EXPECT_EQ(parse_size("0.0005kB"), 1);                         // half a byte
   EXPECT_EQ(parse_size("9223372036854775807B"), std::nullopt);  // more digits than are exact everywhere
   EXPECT_EQ(parse_size("8388607TiB"), 9223370937343148032);
 }
 
 TEST(Units, RefusesWhatIsNoSize) {
-  for (const char* s : {"", "25", "MiB", "-1MiB", "+1MiB", "25mib", "25M", "25MiBs", "1.MiB", ".5MiB", "1,5MiB", "1  MiB",
-                        "8388608TiB", "999999999999999999TiB", "1e400MB", "1e99999999999MB", "nanMB", "infMB", "0x10MB", " 1MB"}) {
+  for (const char* s : {"",           "25",
+                        "MiB",        "-1MiB",
+                        "+1MiB",      "25mib",
+                        "25M",        "25MiBs",
+                        "1.MiB",      ".5MiB",
+                        "1,5MiB",     "1  MiB",
+                        "8388608TiB", "999999999999999999TiB",
+                        "1e400MB",    "1e99999999999MB",
+                        "nanMB",      "infMB",
+                        "0x10MB",     " 1MB"}) {
     EXPECT_EQ(parse_size(s), std::nullopt) << s;
   }
 }
@@ -59,8 +67,10 @@ TEST(Units, DurationsThatAnOptionsDefaultWritesReadBack) {
 }
 
 TEST(Units, RefusesWhatIsNoDuration) {
-  for (const char* s : {"", "90", "s", "-1s", "90 sec", "1m1h", "1s1s", "1h 30m", "30:00", "1:60:00", "1:00:60", "1:24:00:00",
-                        "::", "1:2:3:4:5", "1:2:x", "106752d", "999999:0:0:0", "1.s", "5M", "1h30"}) {
+  for (const char* s :
+       {"",        "90",      "s",          "-1s", "90 sec",    "1m1h",  "1s1s",    "1h 30m",       "30:00",
+        "1:60:00", "1:00:60", "1:24:00:00", "::",  "1:2:3:4:5", "1:2:x", "106752d", "999999:0:0:0", "1.s",
+        "5M",      "1h30"}) {
     EXPECT_EQ(parse_duration(s), std::nullopt) << s;
   }
 }
@@ -73,7 +83,8 @@ TEST(Units, SharesAreHundredths) {
 }
 
 TEST(Units, RefusesWhatIsNoShare) {
-  for (const char* s : {"", "%", "5", "-5%", "101%", "100.1%", "nan%", "inf%", "5%%", "5  %", "0x5%", "1e9%", ".5%"}) {
+  for (const char* s :
+       {"", "%", "5", "-5%", "101%", "100.1%", "nan%", "inf%", "5%%", "5  %", "0x5%", "1e9%", ".5%"}) {
     EXPECT_EQ(parse_share(s), std::nullopt) << s;
   }
 }

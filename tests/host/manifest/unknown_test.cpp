@@ -24,7 +24,8 @@ TEST(Unknown, SuggestsTheClosestKeyOfTheSameTable) {
 TEST(Unknown, LooksInAllOtherTablesNext) {
   EXPECT_THAT(unknown("batch_size = 10\nbucket_cpa = 1\nsede = 1\nmatch = \"x\"", "trainer", trainer_keys()),
               ElementsAre("1:1-11 trainer.batch_size: unknown key; it is a key of [data]",
-                          "2:1-11 trainer.bucket_cpa: unknown key; did you mean \"bucket_cap\"? it is an option of strategy ddp",
+                          "2:1-11 trainer.bucket_cpa: unknown key; did you mean \"bucket_cap\"? it is an "
+                          "option of strategy ddp",
                           "3:1-5 trainer.sede: unknown key; did you mean \"seed\"? it is a key of [run]",
                           "4:1-6 trainer.match: unknown key; it is a key of [optimizer.group]"));
 }
@@ -41,18 +42,21 @@ TEST(Unknown, ListsAreTheSameTableWhateverTheirIndex) {
 }
 
 TEST(Unknown, WalksIntoTablesOfDottedKeys) {
-  const Schema schema = {option("train.images", LH_T_PATH), option("train.labels", LH_T_PATH), option("every", LH_T_CADENCE)};
-  EXPECT_THAT(unknown("train = { images = 1, lables = 2 }\nevery = { anything = 1 }\ntrian.images = 1", "data", schema),
+  const Schema schema = {option("train.images", LH_T_PATH), option("train.labels", LH_T_PATH),
+                         option("every", LH_T_CADENCE)};
+  EXPECT_THAT(unknown("train = { images = 1, lables = 2 }\nevery = { anything = 1 }\ntrian.images = 1",
+                      "data", schema),
               ElementsAre("1:23-29 data.train.lables: unknown key; did you mean \"labels\"?",
                           "3:1-6 data.trian: unknown key; did you mean \"train\"?"));
 }
 
 TEST(Unknown, NamesTablesAtTheTop) {
   const Schema root = root_keys();
-  EXPECT_THAT(unknown("max_epochs = 1\n[trianer]\n[[loger]]\n[run]\n[zzzzzz]\n", "", root),
-              ElementsAre("1:1-11 max_epochs: unknown key; it is a key of [trainer]",
-                          "2:2-9 trianer: unknown table; did you mean [trainer]?",
-                          "3:3-8 loger: unknown table; did you mean [logger]?", "5:2-8 zzzzzz: unknown table"));
+  EXPECT_THAT(
+      unknown("max_epochs = 1\n[trianer]\n[[loger]]\n[run]\n[zzzzzz]\n", "", root),
+      ElementsAre("1:1-11 max_epochs: unknown key; it is a key of [trainer]",
+                  "2:2-9 trianer: unknown table; did you mean [trainer]?",
+                  "3:3-8 loger: unknown table; did you mean [logger]?", "5:2-8 zzzzzz: unknown table"));
 }
 
 TEST(Unknown, FollowsEverySingleTypingErrorOfEveryHostKey) {

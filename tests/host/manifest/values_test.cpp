@@ -37,8 +37,10 @@ TEST(Values, TheDefaultsFileDoesNotCountAsGiven) {
 TEST(Values, PointersStayGoodWhenMoved) {
   const Parsed p("s = \"short\"\nl = [\"a\", \"bb\"]\ni = [3, 4]\nf = [0.5]\nd = [2, 5]");
   Diagnostics d;
-  Values first = check_table(p.root, "t", {option("s", LH_T_STR), option("l", LH_T_LIST_STR), option("i", LH_T_LIST_INT),
-                                           option("f", LH_T_LIST_FLOAT), option("d", T_DEVICES)}, p.texts, d);
+  Values first = check_table(p.root, "t",
+                             {option("s", LH_T_STR), option("l", LH_T_LIST_STR), option("i", LH_T_LIST_INT),
+                              option("f", LH_T_LIST_FLOAT), option("d", T_DEVICES)},
+                             p.texts, d);
   const Values v = std::move(first);
   EXPECT_EQ(v.text("s"), "short");
   ASSERT_EQ(v["l"].n, 2u);
@@ -89,7 +91,8 @@ TEST(SchemaOf, CopiesEveryFieldAndMindsTheStride) {
   EXPECT_EQ(schema[1].key, "train.images");
   EXPECT_EQ(schema[1].type, LH_T_ENUM);
   EXPECT_EQ(schema[1].flags, uint32_t{LH_O_REQUIRED});
-  EXPECT_EQ(schema[1].doc + schema[1].def + schema[1].min + schema[1].max + schema[1].replaced_by, "doc\"a\"12new");
+  EXPECT_EQ(schema[1].doc + schema[1].def + schema[1].min + schema[1].max + schema[1].replaced_by,
+            "doc\"a\"12new");
   EXPECT_THAT(schema[1].choices, ElementsAre("a", "b"));
   EXPECT_EQ(schema[1].min_len, 3u);
 }

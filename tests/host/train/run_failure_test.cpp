@@ -25,7 +25,7 @@ struct RunFailure : Run {
     EXPECT_EQ(o.result("/schema"), "1");
     EXPECT_EQ(o.result("/outcome"), outcome);
     EXPECT_EQ(o.result("/exit_code"), std::to_string(code));
-    if (code != 0) EXPECT_EQ(o.result("/error/message"), o.report.error);
+    EXPECT_EQ(o.result("/error/message"), code == 0 ? "(none)" : o.report.error);
   }
 };
 

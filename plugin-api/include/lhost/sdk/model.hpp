@@ -70,6 +70,9 @@ class Model : public torch::nn::Module {
   }
   // return weighted(loss, tokens): the accumulation window is the mean weighted by `weight` instead of by rows.
   torch::Tensor weighted(torch::Tensor loss, double weight) {
+    if (!(weight > 0) || weight > 1e300)
+      throw Error(LH_INVALID_ARGUMENT, "weighted(): the weight is " + std::to_string(weight) +
+                                           ", expected a number > 0; return an undefined Tensor to skip a batch");
     weight_ = weight;
     explicit_weight_ = true;
     return loss;
@@ -80,20 +83,23 @@ class Model : public torch::nn::Module {
   template <class, class>
   friend struct ModelPlugin;
 
-  // Names are nearly always literals: the address decides, text is compared only for new addresses.
+  // A name is looked up by address first, as literals are, but text decides: two names may share an address one after
+  // the other.
   uint32_t metric(std::string_view name, const LogOptions& o) {
     for (const Known& k : known_)
-      if (k.ptr == name.data() && k.len == name.size()) return k.id;
+      if (k.ptr == name.data() && k.text == name) return k.id;
+    for (const Known& k : known_)
+      if (k.text == name) return k.id;
     const uint32_t flags = (o.on_step ? uint32_t{LH_ON_STEP} : 0u) | (o.on_epoch ? uint32_t{LH_ON_EPOCH} : 0u) |
                            (o.prog_bar ? uint32_t{LH_PROG_BAR} : 0u);
     uint32_t id = 0;
     check(detail::metrics_service->declare(trainer_.run(), str(name), flags, o.reduce, &id));
-    known_.push_back({name.data(), name.size(), id});
+    known_.push_back({name.data(), std::string(name), id});
     return id;
   }
   struct Known {
     const char* ptr;
-    size_t len;
+    std::string text;
     uint32_t id;
   };
   std::vector<Known> known_;
@@ -194,7 +200,7 @@ struct ModelPlugin {
         return s.model->eval();
       }
       // train() of a module also sets its children, which come later in the list and so get their own mode last
-      for (size_t i = 0; i < modules.size(); ++i) modules[i]->train(s.modes.empty() || s.modes[i]);
+      for (size_t i = 0; i < s.modes.size() && i < modules.size(); ++i) modules[i]->train(s.modes[i]);
     });
   }
   void begin(const lh_batch& b) {

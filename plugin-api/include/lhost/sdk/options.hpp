@@ -140,6 +140,7 @@ class Describe {
     Entry& required() { return flag(LH_O_REQUIRED).text(&lh_option::def, ""); }
     Entry& secret() { return flag(LH_O_SECRET); }
     Entry& hyper() { return flag(LH_O_HYPER); }
+    Entry& must_exist() { return flag(LH_O_MUST_EXIST); }  // of a Path: checked before a run starts
     Entry& deprecated(const char* new_key) {
       option().replaced_by = str(new_key);
       return flag(LH_O_DEPRECATED);

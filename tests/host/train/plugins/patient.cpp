@@ -19,6 +19,7 @@ struct Options {
 
 struct Patient : lhost::Logger {
   explicit Patient(const Options& o) : o_(o) {}
+  void open(const lh_run_info&) override {}
   void record(const lh_record&) override {
     for (int i = 0; i < 5000; ++i) {
       std::ifstream in(o_.file.text);

@@ -1,0 +1,33 @@
+"""The work of ../step.toml in PyTorch: the digits in their order, batches of 32, an MLP 64-128-10 made from seed 42."""
+import gzip
+
+import torch
+
+BATCH = 32
+
+
+def read_idx(path, header):
+    with gzip.open(path) as f:
+        return torch.frombuffer(bytearray(f.read()[header:]), dtype=torch.uint8)
+
+
+def digits(images, labels):
+    y = read_idx(labels, 8).long()
+    x = read_idx(images, 16).reshape(len(y), 8, 8).float() * 0.0625
+    return [(x[i:i + BATCH], y[i:i + BATCH]) for i in range(0, len(y) - BATCH + 1, BATCH)]
+
+
+def net():
+    torch.manual_seed(42)
+    return torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+
+
+def optimizer(name, fused, params):
+    kind = {"sgd": lambda **k: torch.optim.SGD(params, lr=0.1, momentum=0.9, **k),
+            "adamw": lambda **k: torch.optim.AdamW(params, lr=1e-3, weight_decay=0.01, **k)}[name]
+    return kind(fused=True) if fused else kind()
+
+
+def prepare():
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
