@@ -57,9 +57,18 @@ bool Trainer::can_validate() const {
 }
 
 void Trainer::evaluate(int32_t stage, int64_t batch_limit, bool sanity) {
+  const Interlude interlude(engine_, handle_, c_.model, stage_);
+  try {
+    pass(stage, batch_limit, sanity);
+  } catch (...) {
+    failed_place_ = place();  // before the interlude puts the counters of training back
+    throw;
+  }
+}
+
+void Trainer::pass(int32_t stage, int64_t batch_limit, bool sanity) {
   const int32_t split = kSplitOf[stage];
   Feed& data = feed(split);
-  const Interlude interlude(engine_, handle_, c_.model, stage_);
   if (c_.profiler && (profile_mask_ >> LH_SPAN_EVALUATE & 1)) profile(LH_SPAN_EVALUATE, true);
   lh_step& step = state_.step;
   stage_ = step.stage = stage;

@@ -206,12 +206,21 @@ void Trainer::emit(int32_t event) {
   emit_callbacks(event);
 }
 
+namespace {
+constexpr const char* kHook = "a hook";
+}
+
 void Trainer::emit_model(int32_t event) {
+  static constexpr Op hook{nullptr, kHook};
+  const Op* before = std::exchange(current_, &hook);
   for (const Listener& l : listeners_[event])
     if (l.callback == kModel) check(l.call(l.owner, event));
+  current_ = before;
 }
 
 void Trainer::emit_callbacks(int32_t event) {
+  static constexpr Op hook{nullptr, kHook};
+  const Op* before = std::exchange(current_, &hook);
   for (size_t i = 0; i < listeners_[event].size(); ++i) {
     const Listener l = listeners_[event][i];
     if (l.callback == kModel) continue;
@@ -224,6 +233,7 @@ void Trainer::emit_callbacks(int32_t event) {
       std::erase_if(list, [&](const Listener& x) { return x.callback == l.callback; });
     --i;
   }
+  current_ = before;
 }
 
 }  // namespace lhost

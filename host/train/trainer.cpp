@@ -127,6 +127,7 @@ std::string Trainer::shown(const std::string& path) {
 }
 
 std::string Trainer::place() const {
+  if (!failed_place_.empty()) return failed_place_;
   std::string s = "epoch " + std::to_string(state_.step.epoch) + ", batch " + std::to_string(state_.step.batch) + ", step " +
                   std::to_string(state_.step.global_step);
   if (stage_ != kFit) s = std::string(stage_name(stage_)) + ", batch " + std::to_string(state_.step.batch);

@@ -92,6 +92,7 @@ class Trainer {
   // ---- evaluate.cpp
   bool can_validate() const;
   void evaluate(int32_t stage, int64_t batch_limit, bool sanity);
+  void pass(int32_t stage, int64_t batch_limit, bool sanity);
   void sanity_check();
   bool load_best_weights();
 
@@ -147,7 +148,8 @@ class Trainer {
   // the step
   std::vector<Listener> listeners_[64];
   Program micro_, window_, evaluation_[4];
-  const Op* current_ = nullptr;
+  const Op* current_ = nullptr;  // the call in progress: whom an exception that leaves a plugin is blamed on
+  std::string failed_place_;     // of a failure in an evaluation, whose counters are put back on its way out
   const lh_batch* batch_ = nullptr;
   lh_step_out out_{sizeof(lh_step_out), 0, nullptr, 0};
   double seed_ = 1, loss_scale_ = 1, window_scale_ = 1;

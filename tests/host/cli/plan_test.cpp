@@ -57,9 +57,9 @@ TEST_F(Plan, StartsNothing) {
 TEST_F(Plan, ReportsAllErrorsOfTheManifestTogether) {
   file("t.toml", manifest() + "momentun = 0.9\nweight_decay = -1\n");
   const std::string text = refused(2, "plan t.toml" + mocks());
-  EXPECT_THAT(text, HasSubstr("t.toml:22"));
+  EXPECT_THAT(text, HasSubstr("t.toml:21"));
   EXPECT_THAT(text, HasSubstr("did you mean \"momentum\""));
-  EXPECT_THAT(text, HasSubstr("t.toml:23"));
+  EXPECT_THAT(text, HasSubstr("t.toml:22"));
 }
 
 TEST_F(Plan, NeedsTheEngine) {

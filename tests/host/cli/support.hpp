@@ -90,7 +90,7 @@ class Cli : public testing::Test {
  private:
   std::string command(const std::string& arguments, const std::string& environment) const {
     return "cd " + work() + " && env -i PATH=\"$PATH\" HOME=" + prefix.path() + " TERM=xterm LHOST_LIBTORCH=" + (prefix / "libtorch") +
-           " " + environment + " timeout 60 " + (prefix / "bin/lhost") + " " + arguments;
+           " " + environment + " timeout --foreground 60 " + (prefix / "bin/lhost") + " " + arguments;
   }
 };
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 
 namespace lhost {

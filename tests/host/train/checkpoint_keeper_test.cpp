@@ -319,7 +319,7 @@ TEST_F(Keeper, LastMayBeALinkWhereThereIsAFile) {
   monitor("m", 1);
   policy.save_last = Last::link;
   EXPECT_THAT(after({2, 1}), ElementsAre("epoch=1", "last"));
-  EXPECT_EQ(fs::read_symlink(dir / "checkpoints/last.ckpt"), "epoch=1.ckpt");
+  EXPECT_EQ(fs::read_symlink(dir / "checkpoints/last.ckpt").string(), "epoch=1.ckpt");
   EXPECT_EQ(written, 2);
 }
 

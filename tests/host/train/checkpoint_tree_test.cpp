@@ -209,9 +209,9 @@ struct Stateful {
     v.type = LH_T_INT;
     v.u.i = 42;
     if (lh_status s = out.put(out.ctx, LH_STR("count"), &v)) return s;
-    const double list[] = {1, 2};
+    const double numbers[] = {1, 2};
     v.type = LH_T_LIST_FLOAT;
-    v.u.lf = list;
+    v.u.lf = numbers;
     v.n = 2;
     if (lh_status s = out.put(out.ctx, LH_STR("list"), &v)) return s;
     return out.put_tensor(out.ctx, LH_STR("tensor"), tensor.get(), nullptr);

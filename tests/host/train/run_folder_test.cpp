@@ -134,7 +134,7 @@ TEST_F(RunFolder, AnyOtherFileStartsANewFolder) {
   version(0, {}, "");
   write_atomically(dir / "weights.pt", "x");
   EXPECT_EQ(find(dir / "weights.pt").run_folder, "");
-  EXPECT_EQ(find(dir / "weights.pt").file, fs::canonical(dir / "weights.pt"));
+  EXPECT_EQ(find(dir / "weights.pt").file, fs::canonical(dir / "weights.pt").string());
 }
 
 TEST_F(RunFolder, AFileThatIsNotThereNamesTheChoices) {
