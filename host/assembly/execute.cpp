@@ -35,7 +35,8 @@ const lh_component* find_component(const LoadedPlugin& p, const Selection& s, co
     *original = p.originals[i];
     return &p.components[i];
   }
-  throw Failure(Exit::plugin, s.path + " does not hold the " + s.kind + " \"" + s.name + "\" that its description promised");
+  throw Failure(Exit::plugin, s.path + " does not hold the " + s.kind + " \"" + s.name +
+                                  "\" that its description promised");
 }
 
 template <class C>
@@ -54,14 +55,16 @@ void note_failure(RunResult& r, Exit code, const std::string& message, const std
   r.error_code = code_name(code == Exit::plugin ? LH_PLUGIN_FAULT : LH_INTERNAL);
   r.where = where;
   Terminal& t = Terminal::get();
-  t.error(red("error:", t.error_colour()) + " " + (where.empty() ? "" : "failed in " + where + ": ") + message);
+  t.error(red("error:", t.error_colour()) + " " + (where.empty() ? "" : "failed in " + where + ": ") +
+          message);
 }
 
 std::string absolute_resume(const Plan& plan, std::string from) {
   if (from.empty() || from == "last" || from == "best" || from == "auto") return from;
   const Source source = plan.resume.source("from");
   if (from[0] == '/' || source.text < 0) return from;
-  return (std::filesystem::path(plan.manifest.texts[static_cast<size_t>(source.text)].folder) / from).lexically_normal();
+  return (std::filesystem::path(plan.manifest.texts[static_cast<size_t>(source.text)].folder) / from)
+      .lexically_normal();
 }
 
 }  // namespace
@@ -72,21 +75,25 @@ Created create_component(const Selection& s, lh_run* run) {
   const lh_component* c = find_component(plugin, s, &original);
   if (c->n_options != s.options.list().size())
     throw Failure(Exit::plugin, s.path + " changed while it was being loaded; run again");
-  lh_create_args args{sizeof(lh_create_args), 0, s.options.list().data(), s.options.list().size(), run, str(s.label)};
+  lh_create_args args{sizeof(lh_create_args),  0,   s.options.list().data(),
+                      s.options.list().size(), run, str(s.label)};
   Created out;
   out.identity = {s.kind, s.name, s.label, s.version, c->flags};
   lh_status status = nullptr;
   try {
     status = c->create(original, &args, &out.self, &out.table);
   } catch (...) {
-    throw Failure(Exit::plugin, s.path + ": an exception left create of " + s.kind + " \"" + s.name + "\"; this is a fault of the plugin");
+    throw Failure(Exit::plugin, s.path + ": an exception left create of " + s.kind + " \"" + s.name +
+                                    "\"; this is a fault of the plugin");
   }
   if (status) {  // options that contradict one another: as if the manifest's checks had found it
     const PluginError e = take(status);
-    const bool usage = e.code == LH_INVALID_ARGUMENT || e.code == LH_OUT_OF_RANGE || e.code == LH_FAILED_PRECONDITION;
+    const bool usage =
+        e.code == LH_INVALID_ARGUMENT || e.code == LH_OUT_OF_RANGE || e.code == LH_FAILED_PRECONDITION;
     throw Failure(usage ? Exit::usage : Exit::plugin, s.instance + " (" + e.component + "): " + e.message);
   }
-  if (!out.self || !out.table) throw Failure(Exit::plugin, s.path + ": create of " + s.kind + " \"" + s.name + "\" gave nothing");
+  if (!out.self || !out.table)
+    throw Failure(Exit::plugin, s.path + ": create of " + s.kind + " \"" + s.name + "\" gave nothing");
   return out;
 }
 
@@ -107,7 +114,8 @@ void create_components(const Plan& plan, Components& c, lh_run* run) {
 }
 
 lh_engine_config engine_config(const Settings& s) {
-  return {sizeof(lh_engine_config), s.threads > 0 ? s.threads : usable_cores(), s.seed, s.flush_denormal ? 1u : 0u, 0};
+  return {sizeof(lh_engine_config), s.threads > 0 ? s.threads : usable_cores(), s.seed,
+          s.flush_denormal ? 1u : 0u, 0};
 }
 
 Engine start_engine(const std::string& path) {
@@ -129,7 +137,8 @@ RunResult execute(const Plan& plan, const ExecuteOptions& options) {
   if (!resume.empty()) {
     point = find_resume_point(settings.dir, settings.name, resume);
     if (settings.checkpoints.empty())
-      throw Failure(Exit::usage, "resume: the manifest has no [[checkpoint]], so nothing can read " + point.file);
+      throw Failure(Exit::usage,
+                    "resume: the manifest has no [[checkpoint]], so nothing can read " + point.file);
   }
   // On the heap: a logger that hangs for good keeps its thread, which still uses these.
   struct Run {
@@ -146,13 +155,15 @@ RunResult execute(const Plan& plan, const ExecuteOptions& options) {
 
   const bool fits = std::find(settings.stages.begin(), settings.stages.end(), kFit) != settings.stages.end();
   RunResult result;
-  result.run_folder = fits && !point.run_folder.empty() ? point.run_folder : new_run_folder(settings.dir, settings.name);
+  result.run_folder =
+      fits && !point.run_folder.empty() ? point.run_folder : new_run_folder(settings.dir, settings.name);
   result.run_folder = std::filesystem::absolute(result.run_folder);
   remove_leftovers(result.run_folder);  // of a life that was killed while it wrote
   write_atomically(result.run_folder + "/manifest.resolved.toml", settings.manifest);
   log_to_file(result.run_folder + "/host.log");
   try {
-    run->trainer = std::make_unique<Trainer>(run->engine, *run->handle, run->components, settings, result.run_folder, point.file);
+    run->trainer = std::make_unique<Trainer>(run->engine, *run->handle, run->components, settings,
+                                             result.run_folder, point.file);
     result = run->trainer->run();
     if (run->trainer->abandoned()) (void)run.release();
   } catch (const Failure& f) {

@@ -14,8 +14,8 @@ namespace {
 // What the run cannot do without, beside what its stages need.
 bool is_required(std::string_view kind, const std::vector<std::string>& stages) {
   if (kind == "optimizer") return std::find(stages.begin(), stages.end(), "fit") != stages.end();
-  return kind == "accelerator" || kind == "launcher" || kind == "strategy" || kind == "precision" || kind == "model" ||
-         kind == "data";
+  return kind == "accelerator" || kind == "launcher" || kind == "strategy" || kind == "precision" ||
+         kind == "model" || kind == "data";
 }
 
 std::vector<std::string> list_of(const lh_value& v) {
@@ -68,12 +68,14 @@ class Resolver {
     for (const KindTable& k : kind_tables()) {
       const Node* node = plan_.manifest.root.find(k.table);
       if (!k.list) {
-        if (node && node->is_table() && (node->find("use") || node->find("plugin") || is_required(k.kind, stages)))
+        if (node && node->is_table() &&
+            (node->find("use") || node->find("plugin") || is_required(k.kind, stages)))
           select(k.kind, k.table);
-        else if (node && node->is_table() && !node->table.empty())
-          nameless(*node, k.kind, k.table);
+        else if (node && node->is_table() && !node->table.empty()) nameless(*node, k.kind, k.table);
         else if (is_required(k.kind, stages))
-          d_.add({}, k.table, std::string("is missing; add [") + k.table + "] with use = \"...\" (" + installed(k.kind) + ")");
+          d_.add({}, k.table,
+                 std::string("is missing; add [") + k.table + "] with use = \"...\" (" + installed(k.kind) +
+                     ")");
         continue;
       }
       if (!node || node->type != Node::Type::array) continue;
@@ -99,7 +101,8 @@ class Resolver {
     s.label = s.host.has("name") ? s.host.text("name") : instance;
     for (const Selection& other : plan_.selections)
       if (other.label == s.label)
-        d_.add(s.host.source("name"), instance + ".name", "the name \"" + s.label + "\" belongs to " + other.instance + "; choose another");
+        d_.add(s.host.source("name"), instance + ".name",
+               "the name \"" + s.label + "\" belongs to " + other.instance + "; choose another");
     const std::string use = s.host.has("use") ? s.host.text("use") : "";
     if (s.host.has("plugin")) by_path(s, use);
     else if (!use.empty()) by_name(s, use);
@@ -108,7 +111,8 @@ class Resolver {
     const bool fits = s.version == wanted || s.version.rfind(wanted + ".", 0) == 0;
     if (!s.path.empty() && !wanted.empty() && !fits)
       d_.add(s.host.source("version"), instance + ".version",
-             "the installed " + kind + " \"" + s.name + "\" has version " + s.version + ", the manifest wants " + wanted);
+             "the installed " + kind + " \"" + s.name + "\" has version " + s.version +
+                 ", the manifest wants " + wanted);
     plan_.selections.push_back(std::move(s));
   }
 
@@ -133,7 +137,8 @@ class Resolver {
       const auto names = registry_.names(s.kind);
       if (names.empty()) return d_.add(source, s.instance + ".use", "no accelerator is installed");
       if (names.size() > 1)
-        return d_.add(source, s.instance + ".use", "\"auto\" cannot choose among several; name one of " + join(names, ", "));
+        return d_.add(source, s.instance + ".use",
+                      "\"auto\" cannot choose among several; name one of " + join(names, ", "));
       use = names.front();
     }
     const Installed* found = nullptr;
@@ -146,10 +151,12 @@ class Resolver {
       const std::string close = closest(use, registry_.names(s.kind));
       return d_.add(source, s.instance + ".use",
                     "no " + s.kind + " \"" + use + "\" is installed" +
-                        (close.empty() ? "" : "; did you mean \"" + close + "\"?") + " (" + installed(s.kind) + ")");
+                        (close.empty() ? "" : "; did you mean \"" + close + "\"?") + " (" +
+                        installed(s.kind) + ")");
     }
     if (!found->refused.empty())
-      return refusals.push_back(s.instance + ".use: " + s.kind + " \"" + use + "\": " + found->path + ": " + found->refused);
+      return refusals.push_back(s.instance + ".use: " + s.kind + " \"" + use + "\": " + found->path + ": " +
+                                found->refused);
     take(s, *found, use);
   }
 
@@ -163,7 +170,8 @@ class Resolver {
       if (f.code == Exit::usage) return d_.add(source, s.instance + ".plugin", f.what());
       return refusals.push_back(s.instance + ".plugin: " + f.what());
     }
-    if (!found.refused.empty()) return refusals.push_back(s.instance + ".plugin: " + found.path + ": " + found.refused);
+    if (!found.refused.empty())
+      return refusals.push_back(s.instance + ".plugin: " + found.path + ": " + found.refused);
     std::vector<std::string> names;
     for (const NotedComponent& c : found.note.components)
       if (c.kind == s.kind) names.push_back(c.name);
@@ -173,9 +181,11 @@ class Resolver {
       for (const NotedComponent& c : found.note.components) has.push_back(c.kind + " " + c.name);
       d_.add(source, s.instance + ".plugin", path + " holds no " + s.kind + "; it holds " + join(has, ", "));
     } else if (!use.empty() && std::find(names.begin(), names.end(), use) == names.end()) {
-      d_.add(s.host.source("use"), s.instance + ".use", path + " holds no " + s.kind + " \"" + use + "\"; it holds " + join(names, ", "));
+      d_.add(s.host.source("use"), s.instance + ".use",
+             path + " holds no " + s.kind + " \"" + use + "\"; it holds " + join(names, ", "));
     } else if (use.empty() && names.size() > 1) {
-      d_.add(source, s.instance + ".plugin", path + " holds several of this kind; choose with use = ... (" + join(names, ", ") + ")");
+      d_.add(source, s.instance + ".plugin",
+             path + " holds several of this kind; choose with use = ... (" + join(names, ", ") + ")");
     } else {
       take(s, found, use.empty() ? names.front() : use);
     }
@@ -184,7 +194,8 @@ class Resolver {
   void describe_all() {
     std::vector<std::string> paths;
     for (const Selection& s : plan_.selections)
-      if (!s.path.empty() && std::find(paths.begin(), paths.end(), s.path) == paths.end()) paths.push_back(s.path);
+      if (!s.path.empty() && std::find(paths.begin(), paths.end(), s.path) == paths.end())
+        paths.push_back(s.path);
     for (Described& x : try_describe_plugins(paths)) {
       if (x.broken.empty()) described_[x.plugin.path] = std::move(x.plugin);
       else refusals.push_back(x.broken);
@@ -229,8 +240,9 @@ class Resolver {
     const Node* groups = table(s.instance).find("group");
     if (!groups) return;
     if (groups->type != Node::Type::array || !groups->is_array_of_tables())
-      return d_.add(groups->source, "optimizer.group", std::string("found ") + type_name(groups->type) +
-                                                           ", expected tables; write [[optimizer.group]]");
+      return d_.add(
+          groups->source, "optimizer.group",
+          std::string("found ") + type_name(groups->type) + ", expected tables; write [[optimizer.group]]");
     for (size_t i = 0; i < groups->array.size(); ++i) {
       const std::string prefix = "optimizer.group[" + std::to_string(i) + "]";
       s.groups.push_back(check_table(groups->array[i], prefix, group_keys(), texts(), d_));
@@ -250,7 +262,8 @@ class Resolver {
     for (const Selection& s : plan_.selections) {
       const ComponentDescription* c = description(s);
       if (!c) continue;  // its options are not known; the selection itself is the error
-      report_unknown(table(s.instance), s.instance, {&selection_keys(), &host_part(s.kind), &c->options}, everything, d_);
+      report_unknown(table(s.instance), s.instance, {&selection_keys(), &host_part(s.kind), &c->options},
+                     everything, d_);
       for (size_t i = 0; i < s.groups.size(); ++i) {
         const std::string prefix = "optimizer.group[" + std::to_string(i) + "]";
         report_unknown(table(prefix), prefix, {&group_keys(), &group_schema_}, everything, d_);
@@ -267,15 +280,18 @@ class Resolver {
     }
     check_checkpoints(policies, d_);
     if (const Selection* c = plan_.find("collective"))
-      d_.add(c->host.source("use"), "collective.use", "this version trains with one rank, which needs no collective; remove the table");
+      d_.add(c->host.source("use"), "collective.use",
+             "this version trains with one rank, which needs no collective; remove the table");
     const lh_value& chosen = plan_.trainer["devices"];
     if (chosen.n == 1 && chosen.u.li[0] != 0)
       d_.add(plan_.trainer.source("devices"), "trainer.devices",
-             "found device " + std::to_string(chosen.u.li[0]) + ", but there is device 0 only; use 1 or \"auto\"");
+             "found device " + std::to_string(chosen.u.li[0]) +
+                 ", but there is device 0 only; use 1 or \"auto\"");
     const int64_t devices = chosen.n;
     const int64_t nodes = plan_.trainer.integer("num_nodes");
     if (devices > 1 || nodes > 1)
-      d_.add(plan_.trainer.source(devices > 1 ? "devices" : "num_nodes"), devices > 1 ? "trainer.devices" : "trainer.num_nodes",
+      d_.add(plan_.trainer.source(devices > 1 ? "devices" : "num_nodes"),
+             devices > 1 ? "trainer.devices" : "trainer.num_nodes",
              "found " + std::to_string(devices > 1 ? devices : nodes) +
                  ", but this version trains on one device; use 1 or \"auto\"");
   }
@@ -309,7 +325,8 @@ class Resolver {
       t.type = Node::Type::table;
       for (const Values* v : {&s.host, &s.options})
         for (const OptionSpec& o : v->schema())
-          if (const Node& n = v->node(o.key); n.type != Node::Type::none && o.type != LH_T_NONE) put(t, o.key, n);
+          if (const Node& n = v->node(o.key); n.type != Node::Type::none && o.type != LH_T_NONE)
+            put(t, o.key, n);
       if (!s.groups.empty()) put(t, "group", *table(s.instance).find("group"));
       const auto bracket = s.instance.find('[');
       if (bracket == std::string::npos) put(root, s.instance, t);
@@ -360,7 +377,8 @@ Plan resolve(const ResolveInput& input, bool colour) {
   Plan plan = resolver.resolve();
   const std::string text = d.render(plan.manifest.texts, colour);
   if (!d.empty()) {
-    const std::string also = resolver.refusals.empty() ? "" : "error: " + join(resolver.refusals, "\nerror: ") + "\n";
+    const std::string also =
+        resolver.refusals.empty() ? "" : "error: " + join(resolver.refusals, "\nerror: ") + "\n";
     throw Failure(Exit::usage, also + text);
   }
   if (!resolver.refusals.empty())

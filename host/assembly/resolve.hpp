@@ -14,16 +14,16 @@
 
 namespace lhost {
 
-struct Selection {       // one component of the run
-  std::string kind;      // "checkpointer"
-  std::string instance;  // its place in the manifest: "checkpoint[0]", "model"
-  std::string label;     // what checkpoints call its state: `name`, else the place
+struct Selection {           // one component of the run
+  std::string kind;          // "checkpointer"
+  std::string instance;      // its place in the manifest: "checkpoint[0]", "model"
+  std::string label;         // what checkpoints call its state: `name`, else the place
   std::string path, origin;  // of the plugin; origin: "installation", "--plugin-dir", "manifest"...
   std::string name, version;
-  Values host;           // use, plugin... and the host's keys of this kind's table
-  Values options;        // the component's own
-  std::vector<size_t> hyper;     // optimizer: indices of its LH_O_HYPER options
-  std::vector<Values> groups;    // optimizer: [[optimizer.group]] host keys, then hyper-parameters
+  Values host;                 // use, plugin... and the host's keys of this kind's table
+  Values options;              // the component's own
+  std::vector<size_t> hyper;   // optimizer: indices of its LH_O_HYPER options
+  std::vector<Values> groups;  // optimizer: [[optimizer.group]] host keys, then hyper-parameters
   std::vector<Values> group_hyper;
 };
 

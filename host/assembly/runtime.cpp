@@ -13,7 +13,8 @@ namespace {
 ResolveInput input_of(const RunOptions& o) {
   if (!o.prefix.empty())
     set_installation({o.prefix + "/lib/lhost/plugins/1", o.prefix + "/lib/lhost/liblhost_engine.so",
-                      o.prefix + "/share/lhost/defaults.toml", o.prefix + "/bin/lhost", o.prefix + "/lib/lhost/libtorch"});
+                      o.prefix + "/share/lhost/defaults.toml", o.prefix + "/bin/lhost",
+                      o.prefix + "/lib/lhost/libtorch"});
   TerminalOptions terminal;
   terminal.quiet = o.quiet;
   Terminal::get().configure(terminal);

@@ -22,7 +22,8 @@ void read_trainer(const Values& t, Settings& s) {
   if (t.has("min_epochs")) s.min_epochs = t.integer("min_epochs");
   s.max_steps = t.integer("max_steps");
   if (t.has("min_steps")) s.min_steps = t.integer("min_steps");
-  const char* keys[] = {"limit_train_batches", "limit_val_batches", "limit_test_batches", "limit_predict_batches"};
+  const char* keys[] = {"limit_train_batches", "limit_val_batches", "limit_test_batches",
+                        "limit_predict_batches"};
   for (int i = 0; i < 4; ++i) s.limits[i] = limit_of(t[keys[i]]);
   s.accumulate = t.integer("accumulate_grad_batches");
   if (t.has("gradient_clip_val")) s.clip = t.number("gradient_clip_val");
@@ -82,11 +83,13 @@ CheckpointPolicy policy_of(const Selection& c) {
   return p;
 }
 
-void flatten(const Node& n, const std::string& prefix, std::vector<std::pair<std::string, std::string>>& out) {
+void flatten(const Node& n, const std::string& prefix,
+             std::vector<std::pair<std::string, std::string>>& out) {
   if (n.is_table()) {
     for (const Node::Entry& e : n.table) flatten(e.value, prefix.empty() ? e.key : prefix + "." + e.key, out);
   } else if (n.type == Node::Type::array && n.is_array_of_tables() && !n.array.empty()) {
-    for (size_t i = 0; i < n.array.size(); ++i) flatten(n.array[i], prefix + "[" + std::to_string(i) + "]", out);
+    for (size_t i = 0; i < n.array.size(); ++i)
+      flatten(n.array[i], prefix + "[" + std::to_string(i) + "]", out);
   } else {
     out.emplace_back(prefix, to_toml(n));
   }
@@ -114,7 +117,8 @@ Settings settings_of(const Plan& plan) {
   }
   for (const Selection* c : plan.all("checkpointer")) s.checkpoints.push_back(policy_of(*c));
   for (const Selection* l : plan.all("logger")) s.logger_stops.push_back(l->host.text("on_error") == "stop");
-  for (const Selection* c : plan.all("callback")) s.callback_warns.push_back(c->host.text("on_error") == "warn");
+  for (const Selection* c : plan.all("callback"))
+    s.callback_warns.push_back(c->host.text("on_error") == "warn");
   if (const Selection* p = plan.find("profiler")) s.profiler_stops = p->host.text("on_error") == "stop";
   if (plan.resume.has("from")) s.resume = plan.resume.text("from");
   s.resume_strict = plan.resume.flag("strict");

@@ -14,8 +14,8 @@ enum class Exit : int {
   environment = 3,  // device, LibTorch, permission, disk
   plugin = 4,       // a plugin was refused or crashed
   internal = 70,
-  peer = 71,        // another rank failed first (a rank's own code, never the run's)
-  again = 75,       // stopped at a time limit or for requeue
+  peer = 71,   // another rank failed first (a rank's own code, never the run's)
+  again = 75,  // stopped at a time limit or for requeue
   interrupted = 130,
   terminated = 143
 };

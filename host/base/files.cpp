@@ -119,7 +119,8 @@ void remove_leftovers(const std::string& folder) {
     const auto at = name.rfind(kMark);
     if (at == name.npos) continue;
     const auto pid = static_cast<pid_t>(std::atol(name.c_str() + at + kMark.size()));
-    if (pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH)) dead.push_back(entry.path());  // its writer is gone
+    if (pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH))
+      dead.push_back(entry.path());  // its writer is gone
   }
   for (const auto& path : dead) std::filesystem::remove(path, ec);
 }

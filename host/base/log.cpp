@@ -37,10 +37,14 @@ Log& the_log() {
 }
 spdlog::level::level_enum level_of(Level l) {
   switch (l) {
-    case Level::debug: return spdlog::level::debug;
-    case Level::info: return spdlog::level::info;
-    case Level::warning: return spdlog::level::warn;
-    default: return spdlog::level::err;
+    case Level::debug:
+      return spdlog::level::debug;
+    case Level::info:
+      return spdlog::level::info;
+    case Level::warning:
+      return spdlog::level::warn;
+    default:
+      return spdlog::level::err;
   }
 }
 
@@ -49,7 +53,8 @@ spdlog::level::level_enum level_of(Level l) {
 void log(Level level, std::string_view message) {
   Log& l = the_log();
   const std::lock_guard lock(l.mutex);
-  const spdlog::details::log_msg m("lhost", level_of(level), spdlog::string_view_t(message.data(), message.size()));
+  const spdlog::details::log_msg m("lhost", level_of(level),
+                                   spdlog::string_view_t(message.data(), message.size()));
   if (l.terminal->should_log(m.level)) l.terminal->log(m);
   try {
     if (l.file) l.file->log(m), l.file->flush();

@@ -17,7 +17,7 @@ class Terminal {
   void configure(const TerminalOptions&);
   bool enabled() const { return enabled_; }
   bool is_tty() const { return tty_; }
-  bool colour() const { return colour_; }         // on stdout
+  bool colour() const { return colour_; }              // on stdout
   bool error_colour() const { return error_colour_; }  // on stderr
   int width() const;
   void status_line(std::string_view text);

@@ -45,7 +45,8 @@ std::string human_seconds(double s) {
   if (whole < 3600)
     std::snprintf(b, sizeof b, "%d min %02d s", static_cast<int>(whole / 60), static_cast<int>(whole % 60));
   else
-    std::snprintf(b, sizeof b, "%lld h %02d min", static_cast<long long>(whole / 3600), static_cast<int>(whole / 60 % 60));
+    std::snprintf(b, sizeof b, "%lld h %02d min", static_cast<long long>(whole / 3600),
+                  static_cast<int>(whole / 60 % 60));
   return b;
 }
 

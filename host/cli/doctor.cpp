@@ -47,7 +47,8 @@ void check_plugins(const std::vector<std::string>& plugin_dirs) {
   size_t components = 0;
   for (const Installed& i : registry.all())
     if (i.refused.empty()) components += i.note.components.size();
-  line("plugins", std::to_string(components) + " components in " + std::to_string(registry.all().size()) + " files");
+  line("plugins",
+       std::to_string(components) + " components in " + std::to_string(registry.all().size()) + " files");
   for (const auto& f : path.folders)
     line("", f.path + "  (" + f.origin + (access(f.path.c_str(), R_OK) == 0 ? ")" : ", does not exist)"));
   for (const Installed& i : registry.all())
@@ -58,22 +59,26 @@ void check_machine() {
   cpu_set_t set;
   CPU_ZERO(&set);
   sched_getaffinity(0, sizeof set, &set);
-  line("cores", std::to_string(CPU_COUNT(&set)) + " usable of " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)));
+  line("cores",
+       std::to_string(CPU_COUNT(&set)) + " usable of " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)));
   struct sysinfo info {};
   if (sysinfo(&info) == 0)
     line("memory", human_bytes(static_cast<double>(info.totalram) * info.mem_unit) + ", " +
-                       human_bytes(static_cast<double>(info.freeram + info.bufferram) * info.mem_unit) + " free");
+                       human_bytes(static_cast<double>(info.freeram + info.bufferram) * info.mem_unit) +
+                       " free");
   struct statvfs fs {};
   if (statvfs(".", &fs) == 0) {
     const double free_bytes = static_cast<double>(fs.f_bavail) * static_cast<double>(fs.f_frsize);
-    if (free_bytes < 100e6) problem("disk", human_bytes(free_bytes) + " free in this folder: checkpoints may not fit");
+    if (free_bytes < 100e6)
+      problem("disk", human_bytes(free_bytes) + " free in this folder: checkpoints may not fit");
     else line("disk", human_bytes(free_bytes) + " free in this folder");
   }
   if (access(".", W_OK) != 0) problem("disk", "this folder cannot be written: set [run] dir");
 }
 
 void check_environment() {
-  for (const char* name : {"LHOST_LIBTORCH", "LHOST_PLUGIN_PATH", "LHOST_SET", "OMP_NUM_THREADS", "MKL_NUM_THREADS"})
+  for (const char* name :
+       {"LHOST_LIBTORCH", "LHOST_PLUGIN_PATH", "LHOST_SET", "OMP_NUM_THREADS", "MKL_NUM_THREADS"})
     if (const char* value = std::getenv(name)) line("environment", std::string(name) + "=" + value);
   if (std::getenv("OMP_NUM_THREADS")) line("", "OMP_NUM_THREADS is not used: set trainer.threads");
 }

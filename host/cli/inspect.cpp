@@ -13,8 +13,9 @@ namespace lhost {
 namespace {
 
 std::string type_text(const OptionSpec& o) {
-  static const char* names[] = {"",         "bool",        "int",          "float",       "string", "path", "enum",
-                                "size",     "duration",    "list of int",  "list of float", "list of string", "share", "cadence"};
+  static const char* names[] = {
+      "",     "bool",     "int",         "float",         "string",         "path",  "enum",
+      "size", "duration", "list of int", "list of float", "list of string", "share", "cadence"};
   std::string s = o.type >= 0 && o.type <= LH_T_CADENCE ? names[o.type] : "?";
   if (!o.min.empty() && !o.max.empty()) s += " " + o.min + " to " + o.max;
   else if (!o.min.empty()) s += o.min[0] == '>' ? " " + o.min : " >= " + o.min;
@@ -25,7 +26,8 @@ std::string type_text(const OptionSpec& o) {
 
 void print_component(const ComponentDescription& c) {
   Terminal& t = Terminal::get();
-  t.print(bold(c.kind + "  " + c.name, t.colour()) + "  " + c.version + (c.revision == "1" ? "" : "  (draft " + c.revision + ")"));
+  t.print(bold(c.kind + "  " + c.name, t.colour()) + "  " + c.version +
+          (c.revision == "1" ? "" : "  (draft " + c.revision + ")"));
   if (!c.summary.empty()) t.print("  " + c.summary);
   size_t key = 0, type = 0, def = 0;
   for (const OptionSpec& o : c.options) {
@@ -33,19 +35,23 @@ void print_component(const ComponentDescription& c) {
     type = std::max(type, type_text(o).size());
     def = std::max(def, o.flags & LH_O_REQUIRED ? 8 : o.def.empty() ? 1 : o.def.size());
   }
-  const auto pad = [](const std::string& s, size_t n) { return s + std::string(n - std::min(n, s.size()), ' '); };
+  const auto pad = [](const std::string& s, size_t n) {
+    return s + std::string(n - std::min(n, s.size()), ' ');
+  };
   for (const OptionSpec& o : c.options) {
     const std::string value = o.flags & LH_O_REQUIRED ? "required" : o.def.empty() ? "-" : o.def;
     std::string notes;
     if (o.flags & LH_O_HYPER) notes += " (per group)";
     if (o.flags & LH_O_DEPRECATED) notes += " (deprecated: use " + o.replaced_by + ")";
-    t.print("  " + pad(o.key, key) + "  " + pad(type_text(o), type) + "  " + pad(value, def) + "  " + o.doc + notes);
+    t.print("  " + pad(o.key, key) + "  " + pad(type_text(o), type) + "  " + pad(value, def) + "  " + o.doc +
+            notes);
   }
   if (c.options.empty()) t.print("  no options");
 }
 
 // A path, or "kind/name", or a name.
-std::string path_of(const std::vector<std::string>& plugin_dirs, const std::string& what, std::string& kind, std::string& name) {
+std::string path_of(const std::vector<std::string>& plugin_dirs, const std::string& what, std::string& kind,
+                    std::string& name) {
   const Registry registry(search_path(plugin_dirs), libtorch_version_or_empty());
   if (what.find(".so") != what.npos || what[0] == '/' || what[0] == '.') return registry.read(what).path;
   const auto slash = what.find('/');
@@ -60,7 +66,8 @@ std::string path_of(const std::vector<std::string>& plugin_dirs, const std::stri
       return i.path;
     }
   const std::string close = closest(what, names);
-  throw Failure(Exit::usage, "no component \"" + what + "\" is installed" + (close.empty() ? "" : "; did you mean \"" + close + "\"?") +
+  throw Failure(Exit::usage, "no component \"" + what + "\" is installed" +
+                                 (close.empty() ? "" : "; did you mean \"" + close + "\"?") +
                                  " (lhost list shows all)");
 }
 

@@ -12,9 +12,11 @@
 namespace lhost {
 namespace {
 
-void print_row(const std::string& kind, const std::string& name, const std::string& version, const std::string& origin,
-               const std::string& path) {
-  const auto pad = [](std::string s, size_t n) { return s + std::string(s.size() < n ? n - s.size() : 1, ' '); };
+void print_row(const std::string& kind, const std::string& name, const std::string& version,
+               const std::string& origin, const std::string& path) {
+  const auto pad = [](std::string s, size_t n) {
+    return s + std::string(s.size() < n ? n - s.size() : 1, ' ');
+  };
   Terminal::get().print(pad(kind, 14) + pad(name, 18) + pad(version, 9) + pad(origin, 14) + path);
 }
 
@@ -28,13 +30,16 @@ int list_command(const std::vector<std::string>& plugin_dirs, const std::string&
     const std::string close = closest(kind, kinds);
     std::string all;
     for (const std::string& k : kinds) all += (all.empty() ? "" : ", ") + k;
-    throw Failure(Exit::usage, "no kind \"" + kind + "\"" + (close.empty() ? "" : "; did you mean \"" + close + "\"?") + " (" + all + ")");
+    throw Failure(Exit::usage, "no kind \"" + kind + "\"" +
+                                   (close.empty() ? "" : "; did you mean \"" + close + "\"?") + " (" + all +
+                                   ")");
   }
   const Registry registry(search_path(plugin_dirs), libtorch_version_or_empty());
   const bool colour = Terminal::get().colour();
   if (registry.all().empty()) {
     Terminal::get().print("no plugin is installed in:");
-    for (const auto& f : search_path(plugin_dirs).folders) Terminal::get().print("  " + f.path + "  (" + f.origin + ")");
+    for (const auto& f : search_path(plugin_dirs).folders)
+      Terminal::get().print("  " + f.path + "  (" + f.origin + ")");
     return 0;
   }
   std::set<std::string> seen;
@@ -44,14 +49,17 @@ int list_command(const std::vector<std::string>& plugin_dirs, const std::string&
     for (const Installed& i : registry.all())
       for (const NotedComponent& c : i.note.components)
         if (c.kind == k && i.refused.empty()) rows.emplace_back(c.name, &i);
-    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [name, i] : rows) {
       const bool shadowed = !seen.insert(k + "/" + name).second;
-      print_row(k, name, i->note.version, i->origin, i->path + (shadowed ? dim("  (hidden by the one above)", colour) : ""));
+      print_row(k, name, i->note.version, i->origin,
+                i->path + (shadowed ? dim("  (hidden by the one above)", colour) : ""));
     }
   }
   for (const Installed& i : registry.all())
-    if (!i.refused.empty() && kind.empty()) Terminal::get().print(red("refused", colour) + "       " + i.path + ": " + i.refused);
+    if (!i.refused.empty() && kind.empty())
+      Terminal::get().print(red("refused", colour) + "       " + i.path + ": " + i.refused);
   return 0;
 }
 

@@ -27,47 +27,63 @@ struct CommandLine {
 };
 
 void add_manifest(CLI::App* app, CommandLine& c) {
-  app->add_option("manifest", c.run.manifest, "the TOML file that describes the run; - reads standard input")->required();
-  app->add_option("overrides", c.run.overrides, "KEY=VALUE: trainer.max_epochs=3 strategy.use=fsdp 'logger+={use=\"csv\"}'");
-  app->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder for plugins before all others (repeatable)")
+  app->add_option("manifest", c.run.manifest, "the TOML file that describes the run; - reads standard input")
+      ->required();
+  app->add_option("overrides", c.run.overrides,
+                  "KEY=VALUE: trainer.max_epochs=3 strategy.use=fsdp 'logger+={use=\"csv\"}'");
+  app->add_option("--plugin-dir", c.run.plugin_dirs,
+                  "search this folder for plugins before all others (repeatable)")
       ->allow_extra_args(false);
 }
 
 void add_commands(CLI::App& app, CommandLine& c) {
   auto* run = app.add_subcommand("run", "run the stages of a manifest: fit, then what [run] stages says");
   add_manifest(run, c);
-  run->add_option("--resume", c.run.resume, "go on from last, best, auto (last if there is one) or a checkpoint file");
-  run->footer("Examples:\n  lhost run configs/digits.toml\n  lhost run configs/digits.toml trainer.max_epochs=3 optimizer.lr=3e-4\n"
-              "  lhost run configs/digits.toml --resume last\n");
+  run->add_option("--resume", c.run.resume,
+                  "go on from last, best, auto (last if there is one) or a checkpoint file");
+  run->footer(
+      "Examples:\n  lhost run configs/digits.toml\n  lhost run configs/digits.toml trainer.max_epochs=3 "
+      "optimizer.lr=3e-4\n"
+      "  lhost run configs/digits.toml --resume last\n");
   run->callback([&c] { c.command = [](const CommandLine& x) { return run_command(x.run); }; });
   for (const char* stage : {"validate", "test"}) {
-    auto* sub = app.add_subcommand(stage, std::string(stage) == "test" ? "measure a checkpoint on the test data"
-                                                                       : "measure a checkpoint on the validation data");
+    auto* sub = app.add_subcommand(stage, std::string(stage) == "test"
+                                              ? "measure a checkpoint on the test data"
+                                              : "measure a checkpoint on the validation data");
     add_manifest(sub, c);
-    sub->add_option("--checkpoint", c.run.checkpoint, "last, best or a checkpoint file; without it the initial weights are used");
+    sub->add_option("--checkpoint", c.run.checkpoint,
+                    "last, best or a checkpoint file; without it the initial weights are used");
     sub->footer(std::string("Example:\n  lhost ") + stage + " configs/digits.toml --checkpoint best\n");
     sub->callback([&c, stage] {
       c.run.stage = stage;
       c.command = [](const CommandLine& x) { return run_command(x.run); };
     });
   }
-  auto* plan = app.add_subcommand("plan", "show what a run would do and where each value comes from; start nothing");
+  auto* plan =
+      app.add_subcommand("plan", "show what a run would do and where each value comes from; start nothing");
   add_manifest(plan, c);
   plan->footer("Example:\n  lhost plan configs/digits.toml optimizer.lr=0.01\n");
   plan->callback([&c] { c.command = [](const CommandLine& x) { return plan_command(x.run); }; });
   auto* list = app.add_subcommand("list", "list the installed components");
   list->add_option("kind", c.kind, "only this kind: strategy, logger, model...");
-  list->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")->allow_extra_args(false);
+  list->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")
+      ->allow_extra_args(false);
   list->footer("Example:\n  lhost list logger\n");
-  list->callback([&c] { c.command = [](const CommandLine& x) { return list_command(x.run.plugin_dirs, x.kind); }; });
+  list->callback(
+      [&c] { c.command = [](const CommandLine& x) { return list_command(x.run.plugin_dirs, x.kind); }; });
   auto* inspect = app.add_subcommand("inspect", "show the options of a component");
-  inspect->add_option("what", c.what, "a name (adamw), kind/name (optimizer/adamw) or a file (./x.so)")->required();
-  inspect->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")->allow_extra_args(false);
+  inspect->add_option("what", c.what, "a name (adamw), kind/name (optimizer/adamw) or a file (./x.so)")
+      ->required();
+  inspect->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")
+      ->allow_extra_args(false);
   inspect->footer("Examples:\n  lhost inspect adamw\n  lhost inspect ./build/mymodel.so\n");
-  inspect->callback([&c] { c.command = [](const CommandLine& x) { return inspect_command(x.run.plugin_dirs, x.what); }; });
+  inspect->callback(
+      [&c] { c.command = [](const CommandLine& x) { return inspect_command(x.run.plugin_dirs, x.what); }; });
   auto* doctor = app.add_subcommand("doctor", "check this machine and this installation");
-  doctor->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")->allow_extra_args(false);
-  doctor->callback([&c] { c.command = [](const CommandLine& x) { return doctor_command(x.run.plugin_dirs); }; });
+  doctor->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")
+      ->allow_extra_args(false);
+  doctor->callback(
+      [&c] { c.command = [](const CommandLine& x) { return doctor_command(x.run.plugin_dirs); }; });
   auto* version = app.add_subcommand("version", "print the versions of lhost, its plugin ABI and LibTorch");
   version->callback([&c] { c.command = [](const CommandLine&) { return version_command(); }; });
   auto* help = app.add_subcommand("help", "help on a command, or on: exit-codes");
@@ -94,10 +110,12 @@ const CLI::App* find_command(const CLI::App& app, const std::string& name) {
 
 [[noreturn]] void refuse_command(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
   const std::string close = closest(word, names);
-  throw Failure(Exit::usage, "no command \"" + word + "\"" + (close.empty() ? "" : "; did you mean \"" + close + "\"?") +
-                                 " (" + join(names, ", ") + ")");
+  throw Failure(Exit::usage, "no command \"" + word + "\"" +
+                                 (close.empty() ? "" : "; did you mean \"" + close + "\"?") + " (" +
+                                 join(names, ", ") + ")");
 }
 
 int show_help(const CLI::App& app, const std::string& topic) {
@@ -125,8 +143,7 @@ void configure(const CommandLine& c) {
 }
 
 int main_of(int argc, char** argv) {
-  if (argc >= 2 && std::string(argv[1]) == "__describe")
-    return describe_child_main({argv + 2, argv + argc});
+  if (argc >= 2 && std::string(argv[1]) == "__describe") return describe_child_main({argv + 2, argv + argc});
   CommandLine c;
   CLI::App app{"lhost trains LibTorch models from a TOML manifest.", "lhost"};
   app.set_version_flag("--version", "lhost " LHOST_VERSION);
@@ -146,8 +163,8 @@ int main_of(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     const auto used = app.get_subcommands();
-    std::cerr << "error: " << e.what() << "\nlhost help" << (used.empty() ? "" : " " + used.front()->get_name())
-              << " shows what is accepted\n";
+    std::cerr << "error: " << e.what() << "\nlhost help"
+              << (used.empty() ? "" : " " + used.front()->get_name()) << " shows what is accepted\n";
     return static_cast<int>(Exit::usage);
   }
   configure(c);
@@ -164,16 +181,19 @@ int main(int argc, char** argv) {
     code = lhost::main_of(argc, argv);
   } catch (const lhost::Failure& f) {
     const std::string text = f.what();
-    const bool marked = text.find("error: ") != text.npos && text.find('\n') != text.npos;  // diagnostics carry their own
+    const bool marked =
+        text.find("error: ") != text.npos && text.find('\n') != text.npos;  // diagnostics carry their own
     lhost::Terminal& t = lhost::Terminal::get();
-    t.error(marked || text.rfind("error:", 0) == 0 ? text : lhost::red("error:", t.error_colour()) + " " + text);
+    t.error(marked || text.rfind("error:", 0) == 0 ? text
+                                                   : lhost::red("error:", t.error_colour()) + " " + text);
     code = static_cast<int>(f.code);
   } catch (const lhost::ComponentFailure& f) {
     lhost::Terminal& t = lhost::Terminal::get();
     t.error(lhost::red("error:", t.error_colour()) + " " + f.component + " (" + f.where + "): " + f.what());
     code = static_cast<int>(lhost::Exit::failed);
   } catch (const std::exception& e) {
-    std::cerr << "internal error: " << e.what() << "\nThis is a fault of lhost; please report it with the command you used.\n";
+    std::cerr << "internal error: " << e.what()
+              << "\nThis is a fault of lhost; please report it with the command you used.\n";
     code = static_cast<int>(lhost::Exit::internal);
   }
   std::cout.flush();

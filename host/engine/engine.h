@@ -53,9 +53,11 @@ typedef struct lh_engine_v0 {
   lh_status (*adopt_model)(lh_run *, const lh_model_v0 *, lh_model *, const lh_policy *);
   lh_plan *(*plan)(lh_run *, const lh_plan_v0 **out);
   lh_status (*layout)(lh_run *); /* storages for the plan; parameters are re-pointed into them */
-  lh_status (*set_events)(lh_run *, const lh_unit_events *, const lh_unit_calls **out); /* out lives as the run */
+  lh_status (*set_events)(lh_run *, const lh_unit_events *,
+                          const lh_unit_calls **out); /* out lives as the run */
   /* Parameters in no group are not optimised. Slots are allocated here, as zeros. */
-  lh_status (*optimizer_groups)(lh_run *, const lh_group_spec *, uint64_t n, const lh_slot *, uint64_t n_slots);
+  lh_status (*optimizer_groups)(lh_run *, const lh_group_spec *, uint64_t n, const lh_slot *,
+                                uint64_t n_slots);
 
   /* --- the step */
   lh_status (*backward)(lh_run *, lh_tensor *loss, double seed); /* adds to the gradients */

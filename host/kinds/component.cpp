@@ -10,9 +10,9 @@ namespace {
 
 void require_slot(bool present, const Identity& id, const char* slot) {
   if (present) return;
-  throw ComponentFailure(PluginError{LH_PLUGIN_FAULT, id.kind + ":" + id.name, "create",
-                                     "its table lacks the required slot \"" + std::string(slot) +
-                                         "\"; this is a fault of the plugin"});
+  throw ComponentFailure(PluginError{
+      LH_PLUGIN_FAULT, id.kind + ":" + id.name, "create",
+      "its table lacks the required slot \"" + std::string(slot) + "\"; this is a fault of the plugin"});
 }
 
 }  // namespace
@@ -48,8 +48,8 @@ void Logger::require() const {
 }
 template <>
 void Model::require() const {
-  REQUIRE(destroy), REQUIRE(unit_count), REQUIRE(unit), REQUIRE(param_count), REQUIRE(param), REQUIRE(set_mode),
-      REQUIRE(training_step);
+  REQUIRE(destroy), REQUIRE(unit_count), REQUIRE(unit), REQUIRE(param_count), REQUIRE(param),
+      REQUIRE(set_mode), REQUIRE(training_step);
 }
 template <>
 void Optimizer::require() const {

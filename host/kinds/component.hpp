@@ -30,7 +30,7 @@ struct Identity {
   std::string name;      // "csv"
   std::string instance;  // its `name` in the manifest, else its place: "logger[0]"
   std::string version;
-  uint64_t flags = 0;    // the component's
+  uint64_t flags = 0;  // the component's
 };
 
 // What a plugin reported, with the component that raised it. Not a Failure yet: who catches it adds the place.
@@ -42,7 +42,8 @@ struct ComponentFailure : std::runtime_error {
 };
 [[noreturn]] void raise(lh_status);
 inline void check(lh_status s) {
-  if (s) [[unlikely]] raise(s);
+  if (s) [[unlikely]]
+    raise(s);
 }
 
 // What create() gave: taken into a Component of the right kind.

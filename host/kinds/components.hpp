@@ -6,7 +6,7 @@
 namespace lhost {
 
 struct Components {
-  Profiler profiler;    // may be empty
+  Profiler profiler;  // may be empty
   std::vector<Logger> loggers;
   std::vector<Checkpointer> checkpointers;  // one per [[checkpoint]]
   Launcher launcher;

@@ -11,13 +11,15 @@ namespace lhost {
 void* load_engine_entry(const std::string& path, const char* symbol) {
   std::error_code ec;
   const std::string file = std::filesystem::canonical(path, ec);
-  if (ec) throw Failure(Exit::environment, "the engine " + path + " is missing; build with LibTorch, or reinstall");
+  if (ec)
+    throw Failure(Exit::environment, "the engine " + path + " is missing; build with LibTorch, or reinstall");
   try {
     const Note note = read_note(file);
     if (!note.torch.empty()) {
       const std::string here = find_libtorch().version;
       if (note.torch.substr(0, note.torch.rfind('.')) != here.substr(0, here.rfind('.')))
-        throw Failure(Exit::environment, file + " was built for LibTorch " + note.torch + ", but LibTorch " + here + " was found");
+        throw Failure(Exit::environment, file + " was built for LibTorch " + note.torch + ", but LibTorch " +
+                                             here + " was found");
       load_libtorch();
     }
     if (void* entry = find_symbol(open_shared_object(file), symbol)) return entry;

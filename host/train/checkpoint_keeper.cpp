@@ -38,7 +38,8 @@ void parse_pattern(const std::string& pattern, OnText text, OnField field) {
     const size_t colon = inside.find(':');
     Field f{inside.substr(0, colon), colon == inside.npos ? "" : inside.substr(colon + 1)};
     if (f.name.empty()) refuse("has a field without a name");
-    const bool letter_ok = f.format.empty() || std::string_view("dfeg").find(f.format.back()) != std::string_view::npos;
+    const bool letter_ok =
+        f.format.empty() || std::string_view("dfeg").find(f.format.back()) != std::string_view::npos;
     const std::string digits = f.format.empty() ? "" : f.format.substr(0, f.format.size() - 1);
     if (!letter_ok || digits.size() > 5 || digits.find_first_not_of("0123456789.") != digits.npos ||
         std::count(digits.begin(), digits.end(), '.') > 1)
@@ -50,7 +51,8 @@ void parse_pattern(const std::string& pattern, OnText text, OnField field) {
 
 std::string formatted(const Field& f, double v) {
   char b[400];
-  if (f.format.empty()) return std::floor(v) == v && std::abs(v) < 1e15 ? std::to_string(static_cast<int64_t>(v)) : exact(v);
+  if (f.format.empty())
+    return std::floor(v) == v && std::abs(v) < 1e15 ? std::to_string(static_cast<int64_t>(v)) : exact(v);
   const std::string digits = f.format.substr(0, f.format.size() - 1);
   if (f.format.back() == 'd' && std::abs(v) < 9e18)
     std::snprintf(b, sizeof b, ("%" + digits + "lld").c_str(), static_cast<long long>(v));
@@ -62,7 +64,8 @@ std::string formatted(const Field& f, double v) {
 }  // namespace
 
 void check_filename_pattern(const std::string& pattern) {
-  parse_pattern(pattern, [](const std::string&) {}, [](const Field&) {});
+  parse_pattern(
+      pattern, [](const std::string&) {}, [](const Field&) {});
 }
 
 std::string expand_filename(const std::string& pattern, int64_t epoch, int64_t step,
@@ -84,8 +87,12 @@ std::string expand_filename(const std::string& pattern, int64_t epoch, int64_t s
   return out;
 }
 
-CheckpointKeeper::CheckpointKeeper(const CheckpointPolicy& policy, std::string run_folder, std::string suffix, Write write)
-    : policy_(policy), run_folder_(std::move(run_folder)), suffix_(std::move(suffix)), write_(std::move(write)) {
+CheckpointKeeper::CheckpointKeeper(const CheckpointPolicy& policy, std::string run_folder, std::string suffix,
+                                   Write write)
+    : policy_(policy),
+      run_folder_(std::move(run_folder)),
+      suffix_(std::move(suffix)),
+      write_(std::move(write)) {
   remove_leftovers(absolute(policy_.dir));
 }
 
@@ -101,8 +108,9 @@ std::optional<double> CheckpointKeeper::monitored(const Moment& m) const {
   if (m.metrics->find(policy_.monitor, v)) return v;
   std::vector<std::string> names;
   for (const KnownMetric& k : m.metrics->known()) names.push_back(k.name);
-  throw Failure(Exit::failed, policy_.instance + ".monitor: no metric \"" + policy_.monitor +
-                                  "\" was logged so far; there are: " + (names.empty() ? "none" : join(names, ", ")));
+  throw Failure(Exit::failed,
+                policy_.instance + ".monitor: no metric \"" + policy_.monitor +
+                    "\" was logged so far; there are: " + (names.empty() ? "none" : join(names, ", ")));
 }
 
 std::string CheckpointKeeper::unused_name(const std::string& stem) const {
@@ -115,7 +123,8 @@ std::string CheckpointKeeper::unused_name(const std::string& stem) const {
 
 void CheckpointKeeper::at_epoch_end(const Moment& m) {
   if (policy_.every_n_steps) return;
-  if ((m.epoch + 1) % policy_.every_n_epochs.value_or(1) == 0) save(m, policy_.monitor.empty() || m.validated);
+  if ((m.epoch + 1) % policy_.every_n_epochs.value_or(1) == 0)
+    save(m, policy_.monitor.empty() || m.validated);
 }
 void CheckpointKeeper::at_step(const Moment& m) {
   if (!policy_.every_n_steps || m.step % *policy_.every_n_steps != 0) return;
@@ -158,7 +167,8 @@ void CheckpointKeeper::remove_worst() {
       if (!better(i->value.value_or(std::nan("")), worst->value.value_or(std::nan("")))) worst = i;
   std::error_code ec;
   fs::remove(absolute(worst->file), ec);
-  if (ec) log(Level::warning, "cannot remove the old checkpoint " + absolute(worst->file) + ": " + ec.message());
+  if (ec)
+    log(Level::warning, "cannot remove the old checkpoint " + absolute(worst->file) + ": " + ec.message());
   kept_.erase(worst);
 }
 
@@ -220,8 +230,9 @@ void CheckpointKeeper::save_state(CheckpointTree& tree, const TreePath& prefix) 
 // A file that this policy may have written, and may remove: the name comes from a checkpoint, which may come from anywhere.
 bool CheckpointKeeper::belongs_here(const std::string& file) const {
   const fs::path path(file);
-  const bool inside = path.is_relative() && path.lexically_normal() == path && file.rfind(policy_.dir + "/", 0) == 0 &&
-                      file.find("..") == std::string::npos && path.extension() == suffix_;
+  const bool inside = path.is_relative() && path.lexically_normal() == path &&
+                      file.rfind(policy_.dir + "/", 0) == 0 && file.find("..") == std::string::npos &&
+                      path.extension() == suffix_;
   std::error_code ec;
   return inside && fs::is_regular_file(absolute(file), ec);
 }

@@ -15,7 +15,8 @@ namespace lhost {
 // "{epoch:02d}-{val_loss:.2f}" -> "epoch=03-val_loss=0.32", as PyTorch Lightning does. Unknown names give nan; a "/" in a
 // metric's name becomes "_". Throws Failure(Exit::usage) for a pattern that cannot be read (unbalanced brace, unknown
 // format); check_filename_pattern does only that.
-std::string expand_filename(const std::string& pattern, int64_t epoch, int64_t step, const std::vector<KnownMetric>&);
+std::string expand_filename(const std::string& pattern, int64_t epoch, int64_t step,
+                            const std::vector<KnownMetric>&);
 void check_filename_pattern(const std::string& pattern);
 
 class CheckpointKeeper {
@@ -30,7 +31,8 @@ class CheckpointKeeper {
   };
   void at_epoch_end(const Moment&);
   void at_step(const Moment&);
-  void now(const Moment&, const std::string& stem);  // a signal or an exception: <stem>.ckpt, outside the ranking
+  void now(const Moment&,
+           const std::string& stem);  // a signal or an exception: <stem>.ckpt, outside the ranking
   const CheckpointPolicy& policy() const { return policy_; }
 
   struct Kept {
@@ -38,7 +40,7 @@ class CheckpointKeeper {
     std::optional<double> value;
     int64_t epoch = 0;
   };
-  std::optional<Kept> best() const;                // of those that are kept, the one being written included
+  std::optional<Kept> best() const;                  // of those that are kept, the one being written included
   const std::string& last() const { return last_; }  // newest complete file, relative; empty = none
 
   void save_state(CheckpointTree&, const TreePath& prefix) const;
@@ -59,7 +61,7 @@ class CheckpointKeeper {
   CheckpointPolicy policy_;
   std::string run_folder_, suffix_;
   Write write_;
-  std::vector<Kept> kept_;  // oldest first
+  std::vector<Kept> kept_;       // oldest first
   std::optional<Kept> writing_;  // belongs to the state that the file being written holds
   std::string last_;
 };

@@ -30,17 +30,30 @@ lh_value TreeLeaf::value(std::vector<lh_str>& strings) const {
   lh_value v{};
   v.type = type;
   switch (type) {
-    case LH_T_BOOL: v.u.b = i != 0; break;
-    case LH_T_INT: v.u.i = i; break;
-    case LH_T_FLOAT: v.u.f = f; break;
-    case LH_T_STR: v.u.s = str(s); break;
-    case LH_T_LIST_INT: v.u.li = li.data(), v.n = static_cast<uint32_t>(li.size()); break;
-    case LH_T_LIST_FLOAT: v.u.lf = lf.data(), v.n = static_cast<uint32_t>(lf.size()); break;
+    case LH_T_BOOL:
+      v.u.b = i != 0;
+      break;
+    case LH_T_INT:
+      v.u.i = i;
+      break;
+    case LH_T_FLOAT:
+      v.u.f = f;
+      break;
+    case LH_T_STR:
+      v.u.s = str(s);
+      break;
+    case LH_T_LIST_INT:
+      v.u.li = li.data(), v.n = static_cast<uint32_t>(li.size());
+      break;
+    case LH_T_LIST_FLOAT:
+      v.u.lf = lf.data(), v.n = static_cast<uint32_t>(lf.size());
+      break;
     case LH_T_LIST_STR:
       for (const std::string& x : ls) strings.push_back(str(x));
       v.u.ls = strings.data(), v.n = static_cast<uint32_t>(ls.size());
       break;
-    default: break;
+    default:
+      break;
   }
   return v;
 }
@@ -90,16 +103,29 @@ void CheckpointTree::put_value(TreePath p, const lh_value& v) {
   TreeLeaf& l = add(std::move(p));
   l.type = v.type;
   switch (v.type) {
-    case LH_T_BOOL: l.i = v.u.b != 0; break;
-    case LH_T_INT: l.i = v.u.i; break;
-    case LH_T_FLOAT: l.f = v.u.f; break;
-    case LH_T_STR: l.s = lhost::view(v.u.s); break;
-    case LH_T_LIST_INT: l.li.assign(v.u.li, v.u.li + v.n); break;
-    case LH_T_LIST_FLOAT: l.lf.assign(v.u.lf, v.u.lf + v.n); break;
+    case LH_T_BOOL:
+      l.i = v.u.b != 0;
+      break;
+    case LH_T_INT:
+      l.i = v.u.i;
+      break;
+    case LH_T_FLOAT:
+      l.f = v.u.f;
+      break;
+    case LH_T_STR:
+      l.s = lhost::view(v.u.s);
+      break;
+    case LH_T_LIST_INT:
+      l.li.assign(v.u.li, v.u.li + v.n);
+      break;
+    case LH_T_LIST_FLOAT:
+      l.lf.assign(v.u.lf, v.u.lf + v.n);
+      break;
     case LH_T_LIST_STR:
       for (uint32_t i = 0; i < v.n; ++i) l.ls.emplace_back(lhost::view(v.u.ls[i]));
       break;
-    default: l.type = LH_T_NONE;
+    default:
+      l.type = LH_T_NONE;
   }
 }
 
@@ -229,7 +255,8 @@ lh_status copy_leaf(void* ctx, const lh_leaf* in) {
 
 void CheckpointTree::load(const Checkpointer& c, const std::string& path) {
   file_ = read_file(path);
-  LoadContext context{this, &file_, [](CheckpointTree& t, TreePath p) -> TreeLeaf& { return t.add(std::move(p)); }};
+  LoadContext context{this, &file_,
+                      [](CheckpointTree& t, TreePath p) -> TreeLeaf& { return t.add(std::move(p)); }};
   const lh_leaf_visitor visitor = {sizeof(lh_leaf_visitor), 0, &context, copy_leaf};
   if (lh_status s = c->load(c.self(), {file_.data(), file_.size()}, &visitor)) {
     PluginError e = take(s);

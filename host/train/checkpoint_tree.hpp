@@ -28,9 +28,9 @@ struct TreeLeaf {
   // TENSOR
   lh_dtype dtype{};
   std::vector<int64_t> shape;
-  const void* data = nullptr;       // in `bytes`, in the file, or in `handle`
+  const void* data = nullptr;  // in `bytes`, in the file, or in `handle`
   std::vector<char> bytes;
-  lh_tensor* handle = nullptr;      // released with the tree
+  lh_tensor* handle = nullptr;  // released with the tree
 
   lh_value value(std::vector<lh_str>& strings) const;
   lh_view view() const;  // contiguous, host memory
@@ -47,8 +47,9 @@ class CheckpointTree {
   void put(TreePath, double);
   void put(TreePath, std::string);
   void put(TreePath, std::vector<double>);
-  void put_value(TreePath, const lh_value&);       // copied
-  void put_tensor(TreePath, lh_tensor* borrowed);  // brought to host memory; shares it when it is there already
+  void put_value(TreePath, const lh_value&);  // copied
+  void put_tensor(TreePath,
+                  lh_tensor* borrowed);  // brought to host memory; shares it when it is there already
 
   void absorb(CheckpointTree&& other);  // its leaves come behind ours
 

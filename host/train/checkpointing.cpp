@@ -27,8 +27,11 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return "[" + join(parts, ", ") + "]";
 }
 std::string dtype_text(lh_dtype d) {
-  const char* code = d.code == LH_DT_FLOAT ? "float" : d.code == LH_DT_BFLOAT ? "bfloat" : d.code == LH_DT_UINT ? "uint"
-                     : d.code == LH_DT_BOOL ? "bool" : "int";
+  const char* code = d.code == LH_DT_FLOAT    ? "float"
+                     : d.code == LH_DT_BFLOAT ? "bfloat"
+                     : d.code == LH_DT_UINT   ? "uint"
+                     : d.code == LH_DT_BOOL   ? "bool"
+                                              : "int";
   return code + std::to_string(d.bits);
 }
 constexpr double kLoggerSeconds = 30;
@@ -52,7 +55,8 @@ void Trainer::fill(CheckpointTree& tree, bool weights_only) {
   for (uint32_t p = 0; p < params_.size(); ++p)
     for (uint32_t s = 0; s < slots_.size(); ++s)
       if (lh_tensor* t = engine_->slot(run, p, s))
-        tree.put_tensor({"optimizer", std::string(view(params_[p].name)), std::string(view(slots_[s].name))}, t);
+        tree.put_tensor({"optimizer", std::string(view(params_[p].name)), std::string(view(slots_[s].name))},
+                        t);
 
   const auto counter = [&](const char* name, int64_t v) { tree.put({"lhost", "counters", name}, v); };
   counter("epoch", state_.step.epoch + (epoch_done_ ? 1 : 0));
@@ -79,7 +83,8 @@ void Trainer::fill(CheckpointTree& tree, bool weights_only) {
   const auto state = [&](const auto& c) {
     if (c) tree.save_state({"lhost", "state", c.identity().instance}, c);
   };
-  state(c_.data), state(c_.model), state(c_.strategy), state(c_.precision), state(c_.optimizer), state(c_.scheduler);
+  state(c_.data), state(c_.model), state(c_.strategy), state(c_.precision), state(c_.optimizer),
+      state(c_.scheduler);
   for (const Callback& c : c_.callbacks) state(c);
   // Loggers answer on their own thread. One that does not in time is left out; it may still write into `logged` later,
   // which therefore outlives this call.
@@ -123,7 +128,8 @@ void Trainer::write_index() const {
       if (!k->policy().monitor.empty()) break;
     }
   if (index["best"].is_null()) index.erase("best");
-  write_atomically(run_folder_ + "/checkpoints.json", index.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  write_atomically(run_folder_ + "/checkpoints.json",
+                   index.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 // ---- going on
@@ -133,7 +139,8 @@ void Trainer::restore(const CheckpointTree& tree) {
   restore_optimizer(tree);
   restored_ = tree.has_below({"lhost", "counters"});
   if (!restored_)
-    log(Level::warning, resume_file_ + " holds weights only: counters, data position and random numbers start anew");
+    log(Level::warning,
+        resume_file_ + " holds weights only: counters, data position and random numbers start anew");
 }
 
 // Everything is compared before anything is touched.
@@ -150,9 +157,11 @@ void Trainer::restore_weights(const CheckpointTree& tree) {
     const std::vector<int64_t> shape(params_[p].shape, params_[p].shape + params_[p].ndim);
     if (!leaf || leaf->kind != LH_LEAF_TENSOR) problems.push_back("missing     " + known.back());
     else if (leaf->shape != shape)
-      problems.push_back("mismatched  " + known.back() + ": the file has " + shape_text(leaf->shape) + ", the model " + shape_text(shape));
+      problems.push_back("mismatched  " + known.back() + ": the file has " + shape_text(leaf->shape) +
+                         ", the model " + shape_text(shape));
     else if (set_.resume_strict && !same_dtype(leaf->dtype, params_[p].dtype))
-      problems.push_back("mismatched  " + known.back() + ": the file has " + dtype_text(leaf->dtype) + ", the model " + dtype_text(params_[p].dtype));
+      problems.push_back("mismatched  " + known.back() + ": the file has " + dtype_text(leaf->dtype) +
+                         ", the model " + dtype_text(params_[p].dtype));
     else found[p] = leaf;
   }
   for (const TreeLeaf* leaf : tree.below(prefix))
@@ -181,33 +190,38 @@ void Trainer::restore_progress(const CheckpointTree& tree) {
   step.global_step = counter("global_step");
   step.samples = boundary_samples_ = counter("samples");
   if (step.epoch < 0 || step.batch < 0 || step.global_step < 0 || step.samples < 0)
-    throw Failure(Exit::failed, resume_file_ + " holds negative counters: it was not written by lhost, or is damaged");
+    throw Failure(Exit::failed,
+                  resume_file_ + " holds negative counters: it was not written by lhost, or is damaged");
   mid_epoch_ = step.batch > 0;
   const int64_t max_epochs = state_.info.max_epochs;
   if ((max_epochs >= 0 && step.epoch + (mid_epoch_ ? 1 : 0) > max_epochs) ||
       (set_.max_steps >= 0 && step.global_step > set_.max_steps))
     throw Failure(Exit::usage, resume_file_ + " (epoch " + std::to_string(step.epoch) + ", step " +
-                                   std::to_string(step.global_step) + ") is beyond trainer.max_epochs = " +
-                                   std::to_string(max_epochs) + ", max_steps = " + std::to_string(set_.max_steps) +
+                                   std::to_string(step.global_step) +
+                                   ") is beyond trainer.max_epochs = " + std::to_string(max_epochs) +
+                                   ", max_steps = " + std::to_string(set_.max_steps) +
                                    "; set more, or resume from an earlier file");
   if (step.batch > epoch_batches_)
     throw Failure(Exit::usage, resume_file_ + " was written after batch " + std::to_string(step.batch) +
                                    " of an epoch that now has " + std::to_string(epoch_batches_) +
                                    " batches; use the same data, batch size and limits as that run");
-  if (const TreeLeaf* rng = tree.find({"lhost", "rng"}); rng && rng->kind == LH_LEAF_TENSOR && rng->shape.size() == 1)
-    restored_rng_.assign(static_cast<const char*>(rng->data), static_cast<const char*>(rng->data) + rng->shape[0]);
+  if (const TreeLeaf* rng = tree.find({"lhost", "rng"});
+      rng && rng->kind == LH_LEAF_TENSOR && rng->shape.size() == 1)
+    restored_rng_.assign(static_cast<const char*>(rng->data),
+                         static_cast<const char*>(rng->data) + rng->shape[0]);
   for (size_t g = 0; g < hyper_.size(); ++g) {
     const double now = schedule_->base_rates()[g];
     const double then = tree.number({"lhost", "groups", std::to_string(g), "lr"}, now);
     if (then == now || set_.groups[g].lr_from_command_line) continue;
-    log(Level::warning, "the checkpoint's learning rate " + exact(then) + " is used instead of the manifest's " + exact(now) +
+    log(Level::warning, "the checkpoint's learning rate " + exact(then) +
+                            " is used instead of the manifest's " + exact(now) +
                             "; optimizer.lr=" + exact(now) + " on the command line changes it");
     schedule_->base_rates()[g] = then;
   }
   if (const int64_t total = tree.integer({"lhost", "schedule", "total"}, schedule_->total());
       total != schedule_->total() && c_.scheduler) {
-    log(Level::warning, "the schedule keeps the length it was started with, " + std::to_string(total) + " instead of " +
-                            std::to_string(schedule_->total()));
+    log(Level::warning, "the schedule keeps the length it was started with, " + std::to_string(total) +
+                            " instead of " + std::to_string(schedule_->total()));
     schedule_->keep_total(total);
   }
   std::vector<Metrics::Saved> saved;
@@ -224,7 +238,8 @@ void Trainer::restore_progress(const CheckpointTree& tree) {
   const auto state = [&](const auto& c) {
     if (c) tree.load_state({"lhost", "state", c.identity().instance}, c);
   };
-  state(c_.data), state(c_.model), state(c_.strategy), state(c_.precision), state(c_.optimizer), state(c_.scheduler);
+  state(c_.data), state(c_.model), state(c_.strategy), state(c_.precision), state(c_.optimizer),
+      state(c_.scheduler);
   for (const Callback& c : c_.callbacks) state(c);
 }
 

@@ -15,7 +15,8 @@ Engine load_engine(const std::string& path) {
     throw Failure(Exit::environment, path + " was built with another lhost; build host and engine together");
   e.table = *table;
   static std::set<const void*> offered;  // a process may have many runs
-  if (offered.insert(table).second) offer_services([get = e.table.get_service](std::string_view id) { return get(str(id)); });
+  if (offered.insert(table).second)
+    offer_services([get = e.table.get_service](std::string_view id) { return get(str(id)); });
   const auto service = [&](const char* id) {
     const void* t = e.table.get_service(str(id));
     if (!t) throw Failure(Exit::environment, path + " does not offer " + id);

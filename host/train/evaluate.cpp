@@ -15,7 +15,12 @@ constexpr int32_t kSplitOf[] = {LH_SPLIT_TRAIN, LH_SPLIT_VAL, LH_SPLIT_TEST, LH_
 class Interlude {
  public:
   Interlude(const Engine& engine, RunHandle& handle, const Model& model, int32_t& stage)
-      : engine_(engine), handle_(handle), model_(model), stage_(stage), old_stage_(stage), old_step_(handle.state().step),
+      : engine_(engine),
+        handle_(handle),
+        model_(model),
+        stage_(stage),
+        old_stage_(stage),
+        old_step_(handle.state().step),
         old_info_(handle.state().info) {
     check(engine_->rng_save(handle_.get(), &rng_));
     check(model_->set_mode(model_.self(), LH_MODE_EVAL));
@@ -53,7 +58,8 @@ class Interlude {
 }  // namespace
 
 bool Trainer::can_validate() const {
-  return c_.model->validation_step && !splits_[LH_SPLIT_VAL].samples.empty() && stage_batches(LH_SPLIT_VAL) > 0;
+  return c_.model->validation_step && !splits_[LH_SPLIT_VAL].samples.empty() &&
+         stage_batches(LH_SPLIT_VAL) > 0;
 }
 
 void Trainer::evaluate(int32_t stage, int64_t batch_limit, bool sanity) {
@@ -109,8 +115,8 @@ void Trainer::sanity_check() {
   evaluate(kValidate, set_.sanity_batches < 0 ? all : std::min(all, set_.sanity_batches), true);
   for (const CheckpointPolicy& p : set_.checkpoints)
     if (p.monitor.rfind("val_", 0) == 0 && !state_.metrics.declared(p.monitor))
-      throw Failure(Exit::failed, p.instance + ".monitor: the model's validation_step logs no \"" + p.monitor +
-                                      "\" (seen in the check before training)");
+      throw Failure(Exit::failed, p.instance + ".monitor: the model's validation_step logs no \"" +
+                                      p.monitor + "\" (seen in the check before training)");
 }
 
 }  // namespace lhost

@@ -6,12 +6,13 @@
 
 namespace lhost {
 
-Feed::Feed(const Data& data, const Engine& engine, lh_run* run, const FeedOptions& options, const lh_field* fields,
-           uint32_t n_fields)
+Feed::Feed(const Data& data, const Engine& engine, lh_run* run, const FeedOptions& options,
+           const lh_field* fields, uint32_t n_fields)
     : data_(data), engine_(engine), run_(run), options_(options), fields_(fields, fields + n_fields) {
   for (const lh_field& f : fields_) {
     names_.push_back(f.name);
-    casts_.push_back(options_.input.bits && f.dtype.code == LH_DT_FLOAT && f.dtype.bits != options_.input.bits);
+    casts_.push_back(options_.input.bits && f.dtype.code == LH_DT_FLOAT &&
+                     f.dtype.bits != options_.input.bits);
   }
   const size_t n = options_.threads > 0 ? static_cast<size_t>(2 * options_.threads + 1) : 1;
   slots_.resize(n);
@@ -80,16 +81,16 @@ void Feed::allocate(Slot& s, size_t f) {
   const lh_field& field = fields_[f];
   std::vector<int64_t> shape{options_.batch_size};
   shape.insert(shape.end(), field.shape, field.shape + field.ndim);
-  check(engine_.tensor.empty(run_, {LH_DEVICE_CPU, 0}, field.dtype, shape.data(), static_cast<uint32_t>(shape.size()),
-                             0, &s.buffers[f]));
+  check(engine_.tensor.empty(run_, {LH_DEVICE_CPU, 0}, field.dtype, shape.data(),
+                             static_cast<uint32_t>(shape.size()), 0, &s.buffers[f]));
   lh_view v{};
   check(engine_.tensor.view(s.buffers[f], &v));
   s.memory[f] = static_cast<char*>(v.data) + v.byte_offset;
   if (!casts_[f]) return;
   engine_.tensor.release(s.cast[f]);
   s.cast[f] = nullptr;
-  check(engine_.tensor.empty(run_, {LH_DEVICE_CPU, 0}, options_.input, shape.data(), static_cast<uint32_t>(shape.size()),
-                             0, &s.cast[f]));
+  check(engine_.tensor.empty(run_, {LH_DEVICE_CPU, 0}, options_.input, shape.data(),
+                             static_cast<uint32_t>(shape.size()), 0, &s.cast[f]));
 }
 
 void Feed::prepare(Slot& s, int64_t batch) {
@@ -182,7 +183,8 @@ void Feed::lend(Slot& s) {
 void Feed::take_back() {
   if (!current_) return;
   for (lh_tensor*& t : current_->shorter) {
-    if (t) [[unlikely]] engine_.tensor.release(t);
+    if (t) [[unlikely]]
+      engine_.tensor.release(t);
     t = nullptr;
   }
   current_ = nullptr;

@@ -17,12 +17,12 @@
 namespace lhost {
 
 struct FeedOptions {
-  int32_t split = 0;       // LH_SPLIT_*
-  int64_t batch_size = 32; // of this rank
+  int32_t split = 0;        // LH_SPLIT_*
+  int64_t batch_size = 32;  // of this rank
   bool drop_last = false;
   int32_t threads = 0;
   int64_t rank = 0, ranks = 1;  // this rank reads rows [rank, rank + 1) * batch_size of each global batch
-  lh_dtype input{};        // floating-point fields are cast to it; bits 0 = as they are
+  lh_dtype input{};             // floating-point fields are cast to it; bits 0 = as they are
 };
 
 class Feed {

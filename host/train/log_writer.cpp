@@ -14,7 +14,8 @@ constexpr auto kFlushEvery = std::chrono::seconds(20);  // who watches a run see
 }  // namespace
 
 LogWriter::LogWriter(const std::vector<Logger>& loggers, const std::vector<bool>& stop_on_error) {
-  for (size_t i = 0; i < loggers.size(); ++i) sinks_.push_back({&loggers[i], i < stop_on_error.size() && stop_on_error[i]});
+  for (size_t i = 0; i < loggers.size(); ++i)
+    sinks_.push_back({&loggers[i], i < stop_on_error.size() && stop_on_error[i]});
   if (!sinks_.empty()) thread_ = std::thread([this] { run(); });
 }
 
@@ -48,7 +49,8 @@ void LogWriter::count(Sink& s, lh_status status) {
     if (!fatal_) fatal_ = std::move(e);
     s.open = false;
   } else if (++s.failures == 3) {
-    log(Level::warning, e.component + " failed three times in a row and is closed; the run goes on without it");
+    log(Level::warning,
+        e.component + " failed three times in a row and is closed; the run goes on without it");
     s.open = false;
     if ((*s.logger)->close)  // what it buffered is worth a try; what this says no longer matters
       call(s, "close", [&](const Logger& l) { return l->close(l.self(), e.code, str(e.message)); });
@@ -124,7 +126,8 @@ bool LogWriter::visit(const std::function<lh_status(size_t)>& f, double seconds)
 }
 
 void LogWriter::settle() {
-  const bool matters = std::any_of(sinks_.begin(), sinks_.end(), [](const Sink& s) { return s.stop_on_error; });
+  const bool matters =
+      std::any_of(sinks_.begin(), sinks_.end(), [](const Sink& s) { return s.stop_on_error; });
   if (matters) wait_for([] {}, kCloseSeconds);
   check();
 }
@@ -132,7 +135,7 @@ void LogWriter::settle() {
 void LogWriter::write(const LogRecord& r) {
   std::vector<lh_scalar> scalars;
   for (const Scalar& s : r.scalars) scalars.push_back({str(s.name), s.value});
-  const lh_record record = {sizeof(lh_record), r.stage,          r.global_step,  r.epoch,
+  const lh_record record = {sizeof(lh_record), r.stage,        r.global_step,  r.epoch,
                             r.samples,         r.unix_time_ns, scalars.data(), scalars.size()};
   for (Sink& s : sinks_)
     if (s.open) call(s, "record", [&](const Logger& l) { return l->record(l.self(), &record); });
@@ -188,7 +191,8 @@ void LogWriter::close(lh_code outcome, const std::string& message) {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    if (dropped_) log(Level::warning, std::to_string(dropped_) + " log records were dropped: a logger was too slow");
+    if (dropped_)
+      log(Level::warning, std::to_string(dropped_) + " log records were dropped: a logger was too slow");
   }
   wake_.notify_one();
   if (closed) return thread_.join();

@@ -45,9 +45,9 @@ void Trainer::fit() {
   if (finished()) {
     if (restored_)
       log(Level::warning, "nothing left to train: epoch " + std::to_string(state_.step.epoch) + ", step " +
-                              std::to_string(state_.step.global_step) + " is where trainer.max_epochs = " +
-                              std::to_string(state_.info.max_epochs) + ", max_steps = " + std::to_string(set_.max_steps) +
-                              " ends; set more to go on");
+                              std::to_string(state_.step.global_step) +
+                              " is where trainer.max_epochs = " + std::to_string(state_.info.max_epochs) +
+                              ", max_steps = " + std::to_string(set_.max_steps) + " ends; set more to go on");
     return;
   }
   sanity_check();
@@ -71,8 +71,8 @@ void Trainer::fit() {
 void Trainer::train_epoch() {
   lh_step& step = state_.step;
   Feed& train = feed(LH_SPLIT_TRAIN);
-  train.start(epoch_order(splits_[LH_SPLIT_TRAIN].samples, set_.shuffle, set_.seed, step.epoch), step.epoch, step.batch,
-              epoch_batches_);
+  train.start(epoch_order(splits_[LH_SPLIT_TRAIN].samples, set_.shuffle, set_.seed, step.epoch), step.epoch,
+              step.batch, epoch_batches_);
   if (!mid_epoch_) state_.metrics.begin_epoch();
   mid_epoch_ = false;
   validated_ = false;
@@ -107,7 +107,8 @@ void Trainer::train_epoch() {
 bool Trainer::train_batches() {
   lh_step& step = state_.step;
   Feed& train = feed(LH_SPLIT_TRAIN);
-  const bool data_span = (profile_mask_ >> LH_SPAN_DATA & 1) != 0, step_span = (profile_mask_ >> LH_SPAN_STEP & 1) != 0;
+  const bool data_span = (profile_mask_ >> LH_SPAN_DATA & 1) != 0,
+             step_span = (profile_mask_ >> LH_SPAN_STEP & 1) != 0;
   while (step.batch < epoch_batches_) {
     if (step.micro == 0) begin_window();
     if (step_span) profile(LH_SPAN_STEP, true);
@@ -160,7 +161,8 @@ bool Trainer::finish_window() {
     if (loss_scale_ != 1) window_scale_ /= loss_scale_;
     run_program(window_);
     if (schedule_->by_step() && !schedule_->constant()) apply_schedule();
-    if (set_.log_every > 0 && step.global_step % set_.log_every == 0) post_record(state_.metrics.step_values());
+    if (set_.log_every > 0 && step.global_step % set_.log_every == 0)
+      post_record(state_.metrics.step_values());
   }
   boundary_batch_ = step.batch;
   boundary_samples_ = step.samples;

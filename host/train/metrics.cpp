@@ -22,12 +22,16 @@ uint32_t Metrics::declare(std::string_view name, uint32_t flags, int32_t reduce)
   if (name.empty()) refuse("a metric needs a name");
   if (std::any_of(name.begin(), name.end(), bad))
     refuse("the name of a metric holds a control character; use letters, digits, _ - . / and spaces");
-  if (reduce < LH_MEAN || reduce > LH_METRIC_MAX) refuse("unknown reduction for the metric \"" + std::string(name) + '"');
+  if (reduce < LH_MEAN || reduce > LH_METRIC_MAX)
+    refuse("unknown reduction for the metric \"" + std::string(name) + '"');
   for (uint32_t i = 0; i < metrics_.size(); ++i) {
     if (metrics_[i].name != name) continue;
     if (metrics_[i].flags != flags || metrics_[i].reduce != reduce)
-      refuse(name == "loss" ? "the host logs the training loss as \"loss\" by itself; choose another name, or leave it out"
-                            : "the metric \"" + std::string(name) + "\" was logged before with other options; use one set per name");
+      refuse(
+          name == "loss"
+              ? "the host logs the training loss as \"loss\" by itself; choose another name, or leave it out"
+              : "the metric \"" + std::string(name) +
+                    "\" was logged before with other options; use one set per name");
     return i;
   }
   metrics_.push_back({std::string(name), flags, reduce, {}});
@@ -47,11 +51,19 @@ bool Metrics::on_step(const Metric& m, int part) const {
 
 void Metrics::accumulate(const Metric& m, Accumulator& a, double value, double weight) {
   switch (m.reduce) {
-    case LH_METRIC_SUM: a.value += value; break;
+    case LH_METRIC_SUM:
+      a.value += value;
+      break;
     // NaN stays, whenever it came: no comparison with it is true
-    case LH_METRIC_MIN: if (!a.count || value < a.value || std::isnan(value)) a.value = value; break;
-    case LH_METRIC_MAX: if (!a.count || value > a.value || std::isnan(value)) a.value = value; break;
-    default: a.value += value * weight; a.weight += weight;
+    case LH_METRIC_MIN:
+      if (!a.count || value < a.value || std::isnan(value)) a.value = value;
+      break;
+    case LH_METRIC_MAX:
+      if (!a.count || value > a.value || std::isnan(value)) a.value = value;
+      break;
+    default:
+      a.value += value * weight;
+      a.weight += weight;
   }
   ++a.count;
 }
@@ -64,7 +76,8 @@ void Metrics::add(Metric& m, double value, double weight) {
 }
 
 lh_status Metrics::log(uint32_t id, lh_tensor* scalar, double weight) {
-  if (id >= metrics_.size()) return make_status(LH_INVALID_ARGUMENT, "metrics", "log", "an unknown metric id");
+  if (id >= metrics_.size())
+    return make_status(LH_INVALID_ARGUMENT, "metrics", "log", "an unknown metric id");
   Metric& m = metrics_[id];
   double value = 0;
   lh_bool ready = 0;
@@ -89,7 +102,8 @@ lh_status Metrics::log(uint32_t id, lh_tensor* scalar, double weight) {
 }
 
 lh_status Metrics::log_number(uint32_t id, double value, double weight) {
-  if (id >= metrics_.size()) return make_status(LH_INVALID_ARGUMENT, "metrics", "log", "an unknown metric id");
+  if (id >= metrics_.size())
+    return make_status(LH_INVALID_ARGUMENT, "metrics", "log", "an unknown metric id");
   add(metrics_[id], value, weight);
   return nullptr;
 }

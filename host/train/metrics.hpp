@@ -33,7 +33,9 @@ class Metrics {
   void set_stage(int32_t stage) { stage_ = stage; }
   void begin_epoch() { clear(kTrain); }
   void begin_evaluation() { clear(kEval); }
-  std::vector<KnownMetric> take_known() { return known_; }  // a sanity check puts back what was known before it
+  std::vector<KnownMetric> take_known() {
+    return known_;
+  }  // a sanity check puts back what was known before it
   void put_known(std::vector<KnownMetric> k) { known_ = std::move(k); }
   bool declared(std::string_view name) const;
 
@@ -41,7 +43,7 @@ class Metrics {
   // epoch: reduced ones of the running stage. Each also becomes known.
   std::vector<Scalar> step_values();
   std::vector<Scalar> epoch_values();
-  const std::vector<KnownMetric>& known();       // brought up to date first
+  const std::vector<KnownMetric>& known();  // brought up to date first
   bool find(std::string_view name, double& out);
 
   // The accumulators of a training epoch cut by a checkpoint.

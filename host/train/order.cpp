@@ -36,7 +36,8 @@ std::vector<int64_t> permutation(int64_t n, uint64_t seed, uint64_t purpose) {
   return v;
 }
 
-SplitIndices split_samples(int64_t samples, std::optional<double> train_share, std::optional<double> val_share) {
+SplitIndices split_samples(int64_t samples, std::optional<double> train_share,
+                           std::optional<double> val_share) {
   SplitIndices s;
   if (!train_share && !val_share) {
     s.train.resize(static_cast<size_t>(samples));
@@ -58,7 +59,8 @@ SplitIndices split_samples(int64_t samples, std::optional<double> train_share, s
   return s;
 }
 
-std::vector<int64_t> epoch_order(const std::vector<int64_t>& subset, bool shuffle, uint64_t seed, int64_t epoch) {
+std::vector<int64_t> epoch_order(const std::vector<int64_t>& subset, bool shuffle, uint64_t seed,
+                                 int64_t epoch) {
   std::vector<int64_t> order = subset;
   if (shuffle) shuffle_in_place(order, seed, static_cast<uint64_t>(epoch) + 1);
   return order;

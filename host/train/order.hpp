@@ -15,9 +15,11 @@ std::vector<int64_t> permutation(int64_t n, uint64_t seed, uint64_t purpose);
 struct SplitIndices {
   std::vector<int64_t> train, val;
 };
-SplitIndices split_samples(int64_t samples, std::optional<double> train_share, std::optional<double> val_share);
+SplitIndices split_samples(int64_t samples, std::optional<double> train_share,
+                           std::optional<double> val_share);
 
 // One epoch's order over `subset`.
-std::vector<int64_t> epoch_order(const std::vector<int64_t>& subset, bool shuffle, uint64_t seed, int64_t epoch);
+std::vector<int64_t> epoch_order(const std::vector<int64_t>& subset, bool shuffle, uint64_t seed,
+                                 int64_t epoch);
 
 }  // namespace lhost

@@ -36,7 +36,9 @@ struct Steps {
   }
 
   // ---- every micro-batch
-  static lh_status begin_micro(T& t) { return t.c_.strategy->begin_micro(t.c_.strategy.self(), &t.state_.step); }
+  static lh_status begin_micro(T& t) {
+    return t.c_.strategy->begin_micro(t.c_.strategy.self(), &t.state_.step);
+  }
   static lh_status enter(T& t) { return t.c_.precision->enter(t.c_.precision.self(), &t.state_.step); }
   static lh_status leave(T& t) { return t.c_.precision->leave(t.c_.precision.self(), &t.state_.step); }
   static lh_status pre_forward(T& t) {
@@ -63,9 +65,10 @@ struct Steps {
     const int mode = t.out_.weight > 0 ? 2 : 1;
     if (t.window_mode_ != mode) [[unlikely]] {
       if (t.window_mode_)
-        return make_status(LH_FAILED_PRECONDITION, "model:" + t.c_.model.identity().name, "training_step",
-                           "some micro-batches of an accumulation window came with a weight and some without; return "
-                           "weighted(loss, w) from all of them or from none");
+        return make_status(
+            LH_FAILED_PRECONDITION, "model:" + t.c_.model.identity().name, "training_step",
+            "some micro-batches of an accumulation window came with a weight and some without; return "
+            "weighted(loss, w) from all of them or from none");
       t.window_mode_ = mode;
     }
     const double seed = mode == 2 ? t.out_.weight : t.seed_;
@@ -81,13 +84,16 @@ struct Steps {
     return t.c_.strategy->after_backward(t.c_.strategy.self(), &t.state_.step);
   }
   static lh_status log_loss(T& t) {
-    if (!t.out_.loss) [[unlikely]] return nullptr;
+    if (!t.out_.loss) [[unlikely]]
+      return nullptr;
     const double weight = t.out_.weight > 0 ? t.out_.weight : static_cast<double>(t.batch_->counted);
     return t.state_.metrics.log(t.loss_metric_, t.out_.loss, weight);
   }
 
   // ---- every optimizer step
-  static lh_status sync_grads(T& t) { return t.c_.strategy->sync_grads(t.c_.strategy.self(), &t.state_.step); }
+  static lh_status sync_grads(T& t) {
+    return t.c_.strategy->sync_grads(t.c_.strategy.self(), &t.state_.step);
+  }
   static lh_status scale_window(T& t) {
     return t.window_scale_ == 1 ? nullptr : t.engine_->scale_grads(t.handle_.get(), t.window_scale_);
   }
@@ -107,14 +113,17 @@ struct Steps {
     ++t.state_.step.global_step;
     return t.engine_->drop_grads(t.handle_.get());
   }
-  static lh_status after_step(T& t) { return t.c_.strategy->after_step(t.c_.strategy.self(), &t.state_.step); }
+  static lh_status after_step(T& t) {
+    return t.c_.strategy->after_step(t.c_.strategy.self(), &t.state_.step);
+  }
   static lh_status update_precision(T& t) { return t.c_.precision->update(t.c_.precision.self(), 0); }
 
   // ---- every evaluation batch
   static lh_status validation_step(T& t) { return t.c_.model->validation_step(t.c_.model.self(), t.batch_); }
   static lh_status test_step(T& t) { return t.c_.model->test_step(t.c_.model.self(), t.batch_); }
   static lh_status predict_step(T& t) {
-    return t.c_.model->predict_step(t.c_.model.self(), t.batch_, &t.state_.predictions, &t.state_.n_predictions);
+    return t.c_.model->predict_step(t.c_.model.self(), t.batch_, &t.state_.predictions,
+                                    &t.state_.n_predictions);
   }
 };
 
@@ -162,8 +171,10 @@ void Trainer::compile() {
   add(w, s.after_step, "the strategy", Steps::after_step);
   add(w, p.update, "the precision backend", Steps::update_precision);
 
-  lh_status (*const steps[])(Trainer&) = {nullptr, Steps::validation_step, Steps::test_step, Steps::predict_step};
-  const char* names[] = {"", "the model's validation_step", "the model's test_step", "the model's predict_step"};
+  lh_status (*const steps[])(Trainer&) = {nullptr, Steps::validation_step, Steps::test_step,
+                                          Steps::predict_step};
+  const char* names[] = {"", "the model's validation_step", "the model's test_step",
+                         "the model's predict_step"};
   for (int stage = kValidate; stage <= kPredict; ++stage) {
     Program& e = evaluation_[stage];
     add(e, p.enter, "the precision backend", Steps::enter);
@@ -184,20 +195,22 @@ void Trainer::subscribe() {
   const int32_t* ids = nullptr;
   if (c_.model->events && c_.model->on_event) {
     const uint64_t n = c_.model->events(c_.model.self(), &ids);
-    listen(ids, n, {[](void* o, int32_t e) {
-                      const auto& m = *static_cast<Model*>(o);
-                      return m->on_event(m.self(), e);
-                    },
-                    &c_.model, kModel});
+    listen(ids, n,
+           {[](void* o, int32_t e) {
+              const auto& m = *static_cast<Model*>(o);
+              return m->on_event(m.self(), e);
+            },
+            &c_.model, kModel});
   }
   for (size_t i = 0; i < c_.callbacks.size(); ++i) {
     Callback& c = c_.callbacks[i];
     const uint64_t n = c->events(c.self(), &ids);
-    listen(ids, n, {[](void* o, int32_t e) {
-                      const auto& x = *static_cast<Callback*>(o);
-                      return x->on_event(x.self(), e);
-                    },
-                    &c, i});
+    listen(ids, n,
+           {[](void* o, int32_t e) {
+              const auto& x = *static_cast<Callback*>(o);
+              return x->on_event(x.self(), e);
+            },
+            &c, i});
   }
 }
 
@@ -225,7 +238,8 @@ void Trainer::emit_callbacks(int32_t event) {
     const Listener l = listeners_[event][i];
     if (l.callback == kModel) continue;
     lh_status s = l.call(l.owner, event);
-    if (!s) [[likely]] continue;
+    if (!s) [[likely]]
+      continue;
     if (l.callback >= set_.callback_warns.size() || !set_.callback_warns[l.callback]) raise(s);
     const PluginError e = take(s);
     log(Level::warning, e.component + ": " + e.message + "; it is not called any more (on_error = \"warn\")");

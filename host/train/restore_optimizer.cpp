@@ -26,7 +26,8 @@ std::vector<int64_t> Trainer::python_numbers(const CheckpointTree& tree, const T
   }
   using Lists = std::vector<std::vector<uint32_t>>;
   Lists ours;
-  std::copy_if(members_.begin(), members_.end(), std::back_inserter(ours), [](const auto& m) { return !m.empty(); });
+  std::copy_if(members_.begin(), members_.end(), std::back_inserter(ours),
+               [](const auto& m) { return !m.empty(); });
   const auto same_sizes = [&](const Lists& lists) {
     return std::equal(sizes.begin(), sizes.end(), lists.begin(), lists.end(),
                       [](size_t n, const auto& m) { return n == m.size(); });
@@ -38,8 +39,9 @@ std::vector<int64_t> Trainer::python_numbers(const CheckpointTree& tree, const T
     std::string found, expected;
     for (size_t n : sizes) found += (found.empty() ? "" : ", ") + std::to_string(n);
     for (const auto& m : ours) expected += (expected.empty() ? "" : ", ") + std::to_string(m.size());
-    throw Failure(Exit::failed, resume_file_ + ": its optimizer has groups of " + found + " parameters, this run's has groups of " +
-                                    expected + "; use the same groups ([[optimizer.group]]), or save the weights alone");
+    throw Failure(Exit::failed, resume_file_ + ": its optimizer has groups of " + found +
+                                    " parameters, this run's has groups of " + expected +
+                                    "; use the same groups ([[optimizer.group]]), or save the weights alone");
   }
   std::vector<int64_t> numbers(params_.size(), -1);
   int64_t next = 0;
@@ -83,10 +85,13 @@ void Trainer::restore_optimizer(const CheckpointTree& tree) {
       if (!dst) continue;
       const TreeLeaf* leaf = tree.find(path);
       const std::vector<int64_t> shape(params_[p].shape, params_[p].shape + params_[p].ndim);
-      if (leaf && leaf->kind == LH_LEAF_TENSOR && slots_[s].shape == LH_SLOT_LIKE_PARAM && leaf->shape != shape)
-        throw Failure(Exit::failed, resume_file_ + ": the optimizer's " + path.back() + " of " + std::string(view(params_[p].name)) +
-                                        " has another shape than the parameter; does that optimizer hold its parameters "
-                                        "in another order? Expected is the model's, the base group first");
+      if (leaf && leaf->kind == LH_LEAF_TENSOR && slots_[s].shape == LH_SLOT_LIKE_PARAM &&
+          leaf->shape != shape)
+        throw Failure(Exit::failed,
+                      resume_file_ + ": the optimizer's " + path.back() + " of " +
+                          std::string(view(params_[p].name)) +
+                          " has another shape than the parameter; does that optimizer hold its parameters "
+                          "in another order? Expected is the model's, the base group first");
       if (leaf && leaf->kind == LH_LEAF_TENSOR) assign(dst, leaf->view()), ++restored;
       else if (leaf && leaf->type == LH_T_INT) assign(dst, number(static_cast<double>(leaf->i))), ++restored;
       else if (leaf && leaf->type == LH_T_FLOAT) assign(dst, number(leaf->f)), ++restored;

@@ -35,14 +35,25 @@ Json stage_json(const StageResult& s) {
 }  // namespace
 
 const char* code_name(int32_t code) {
-  static const std::map<int32_t, const char*> names = {
-      {LH_OK, "OK"}, {LH_CANCELLED, "CANCELLED"}, {LH_UNKNOWN, "UNKNOWN"},
-      {LH_INVALID_ARGUMENT, "INVALID_ARGUMENT"}, {LH_DEADLINE, "DEADLINE"}, {LH_NOT_FOUND, "NOT_FOUND"},
-      {LH_ALREADY_EXISTS, "ALREADY_EXISTS"}, {LH_PERMISSION, "PERMISSION"},
-      {LH_RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED"}, {LH_FAILED_PRECONDITION, "FAILED_PRECONDITION"},
-      {LH_ABORTED, "ABORTED"}, {LH_OUT_OF_RANGE, "OUT_OF_RANGE"}, {LH_UNIMPLEMENTED, "UNIMPLEMENTED"},
-      {LH_INTERNAL, "INTERNAL"}, {LH_UNAVAILABLE, "UNAVAILABLE"}, {LH_DATA_LOSS, "DATA_LOSS"},
-      {LH_ABI_MISMATCH, "ABI_MISMATCH"}, {LH_PLUGIN_FAULT, "PLUGIN_FAULT"}, {LH_PEER_LOST, "PEER_LOST"}};
+  static const std::map<int32_t, const char*> names = {{LH_OK, "OK"},
+                                                       {LH_CANCELLED, "CANCELLED"},
+                                                       {LH_UNKNOWN, "UNKNOWN"},
+                                                       {LH_INVALID_ARGUMENT, "INVALID_ARGUMENT"},
+                                                       {LH_DEADLINE, "DEADLINE"},
+                                                       {LH_NOT_FOUND, "NOT_FOUND"},
+                                                       {LH_ALREADY_EXISTS, "ALREADY_EXISTS"},
+                                                       {LH_PERMISSION, "PERMISSION"},
+                                                       {LH_RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED"},
+                                                       {LH_FAILED_PRECONDITION, "FAILED_PRECONDITION"},
+                                                       {LH_ABORTED, "ABORTED"},
+                                                       {LH_OUT_OF_RANGE, "OUT_OF_RANGE"},
+                                                       {LH_UNIMPLEMENTED, "UNIMPLEMENTED"},
+                                                       {LH_INTERNAL, "INTERNAL"},
+                                                       {LH_UNAVAILABLE, "UNAVAILABLE"},
+                                                       {LH_DATA_LOSS, "DATA_LOSS"},
+                                                       {LH_ABI_MISMATCH, "ABI_MISMATCH"},
+                                                       {LH_PLUGIN_FAULT, "PLUGIN_FAULT"},
+                                                       {LH_PEER_LOST, "PEER_LOST"}};
   const auto i = names.find(code);
   return i == names.end() ? "UNKNOWN" : i->second;
 }

@@ -27,7 +27,8 @@ std::vector<std::pair<int64_t, fs::path>> versions(const fs::path& base) {
     const std::string name = e.path().filename();
     if (name.rfind(kPrefix, 0) != 0) continue;
     const std::string number = name.substr(std::strlen(kPrefix));
-    if (number.empty() || number.size() > 12 || number.find_first_not_of("0123456789") != number.npos) continue;
+    if (number.empty() || number.size() > 12 || number.find_first_not_of("0123456789") != number.npos)
+      continue;
     found.emplace_back(std::stoll(number), e.path());
   }
   std::sort(found.rbegin(), found.rend());
@@ -82,7 +83,8 @@ ResumePoint find_resume_point(const std::string& dir, const std::string& name, c
   }
   std::error_code ec;
   if (!fs::is_regular_file(wanted, ec))
-    throw Failure(Exit::usage, "--resume " + wanted + ": no such file; expected last, best, auto or the path of a checkpoint");
+    throw Failure(Exit::usage, "--resume " + wanted +
+                                   ": no such file; expected last, best, auto or the path of a checkpoint");
   ResumePoint p{fs::canonical(wanted), ""};
   for (const auto& [n, folder] : versions(base)) {
     const std::string inside = fs::canonical(folder, ec).string() + "/";

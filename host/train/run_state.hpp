@@ -15,10 +15,10 @@ struct RunState {
   lh_env env{sizeof(lh_env), 0, 1, 0, 1, 0, 1, 0, {nullptr, 0}, 0};
   lh_trainer_info info{sizeof(lh_trainer_info), 0, {nullptr, 0}, {nullptr, 0}, -1, -1, 0, 0};
   Metrics metrics;
-  bool stop = false;         // somebody asked to end training
+  bool stop = false;  // somebody asked to end training
   std::string stop_reason;
-  std::string failure;       // during LH_ON_EXCEPTION
-  std::string checkpoint;    // during LH_ON_CHECKPOINT
+  std::string failure;     // during LH_ON_EXCEPTION
+  std::string checkpoint;  // during LH_ON_CHECKPOINT
   std::vector<std::string> group_names;
   std::vector<double*> group_rates;  // the live learning rate of each group
   lh_tensor* const* predictions = nullptr;

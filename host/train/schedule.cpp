@@ -23,9 +23,10 @@ lh_clock Schedule::clock(int64_t t) const {
 
 void Schedule::check() const {
   if (settings_.warmup_share > 0 && total_ < 0)
-    throw ComponentFailure(PluginError{LH_INVALID_ARGUMENT, "scheduler", "warmup",
-                                       "a share of a run without end is not defined; set trainer.max_epochs or "
-                                       "trainer.max_steps, or give warmup as a number of ticks"});
+    throw ComponentFailure(
+        PluginError{LH_INVALID_ARGUMENT, "scheduler", "warmup",
+                    "a share of a run without end is not defined; set trainer.max_epochs or "
+                    "trainer.max_steps, or give warmup as a number of ticks"});
   if (!scheduler_ || !scheduler_->check) return;
   const lh_clock c = clock(warmup_);
   lhost::check(scheduler_->check(scheduler_.self(), &c));

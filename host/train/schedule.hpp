@@ -15,15 +15,16 @@ namespace lhost {
 class Schedule {
  public:
   // scheduler: may be empty, then the base rates hold. total_units: steps or epochs to come, -1 = not known.
-  Schedule(const Scheduler& scheduler, const ScheduleSettings&, int64_t total_units, std::vector<double> base_rates);
+  Schedule(const Scheduler& scheduler, const ScheduleSettings&, int64_t total_units,
+           std::vector<double> base_rates);
   // The rates after `units` steps (by_step) or epochs.
   const std::vector<double>& at(int64_t units);
   bool by_step() const { return settings_.by_step; }
   bool constant() const { return !scheduler_ && warmup_ == 0; }
-  int64_t total() const { return total_; }        // ticks; -1 = not known
-  void keep_total(int64_t total);                 // of a resumed run: growing max_epochs does not bend the curve
+  int64_t total() const { return total_; }  // ticks; -1 = not known
+  void keep_total(int64_t total);           // of a resumed run: growing max_epochs does not bend the curve
   std::vector<double>& base_rates() { return base_; }
-  void check() const;                             // throws ComponentFailure if the schedule cannot work
+  void check() const;  // throws ComponentFailure if the schedule cannot work
 
  private:
   lh_clock clock(int64_t t) const;

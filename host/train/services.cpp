@@ -24,7 +24,8 @@ const lh_metrics_v0 kMetrics = {
 uint64_t known_metrics(lh_run* run, const lh_metric_value** out) {
   RunState& s = state(run);
   s.shown_metrics.clear();
-  for (const KnownMetric& k : s.metrics.known()) s.shown_metrics.push_back({str(k.name), k.value, k.flags, 0});
+  for (const KnownMetric& k : s.metrics.known())
+    s.shown_metrics.push_back({str(k.name), k.value, k.flags, 0});
   *out = s.shown_metrics.data();
   return s.shown_metrics.size();
 }
@@ -39,11 +40,14 @@ uint64_t known_groups(lh_run* run, const lh_group_state** out) {
 }
 
 const lh_trainer_v0 kTrainer = {
-    sizeof(lh_trainer_v0), 0,
+    sizeof(lh_trainer_v0),
+    0,
     [](lh_run* run) -> const lh_step* { return &state(run).step; },
     [](lh_run* run) -> const lh_env* { return &state(run).env; },
     [](lh_run* run, lh_trainer_info* out) { copy_table(out, out->size, &state(run).info); },
-    [](lh_run* run, lh_str name, double* out) -> lh_bool { return state(run).metrics.find(view(name), *out); },
+    [](lh_run* run, lh_str name, double* out) -> lh_bool {
+      return state(run).metrics.find(view(name), *out);
+    },
     known_metrics,
     known_groups,
     [](lh_run* run, lh_str reason) {
@@ -58,7 +62,8 @@ const lh_trainer_v0 kTrainer = {
     }};
 
 const lh_terminal_v0 kTerminal = {
-    sizeof(lh_terminal_v0), 0,
+    sizeof(lh_terminal_v0),
+    0,
     []() -> lh_bool { return Terminal::get().is_tty() && Terminal::get().enabled(); },
     []() -> lh_bool { return Terminal::get().colour(); },
     []() -> lh_bool { return Terminal::get().enabled(); },

@@ -10,8 +10,8 @@
 namespace lhost {
 
 enum Stage : int32_t { kFit = 0, kValidate = 1, kTest = 2, kPredict = 3 };  // LH_STAGE_*
-const char* stage_name(int32_t stage);   // "fit"
-const char* split_name(int32_t split);   // "train"
+const char* stage_name(int32_t stage);                                      // "fit"
+const char* split_name(int32_t split);                                      // "train"
 
 struct Limit {  // limit_*_batches
   bool is_share = true;
@@ -22,7 +22,7 @@ struct Limit {  // limit_*_batches
 struct CheckpointPolicy {  // one [[checkpoint]]
   std::string instance;    // "checkpoint[0]"
   std::string dir = "checkpoints", filename = "{epoch}-{step}";
-  std::string monitor;     // empty: the newest is the best
+  std::string monitor;  // empty: the newest is the best
   bool larger_is_better = false;
   int64_t save_top_k = 1;
   enum class Last { no, copy, link } save_last = Last::no;

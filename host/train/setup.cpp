@@ -15,8 +15,9 @@ void Trainer::set_up() {
   const lh_launch_spec spec{sizeof(lh_launch_spec), 0, 1, 1, nullptr, 0};
   check(c_.launcher->env(c_.launcher.self(), &spec, &state_.env));
   if (state_.env.world_size != 1)
-    throw Failure(Exit::usage, "the launcher \"" + c_.launcher.identity().name + "\" says that this is one of " +
-                                   std::to_string(state_.env.world_size) + " ranks; this version trains with one");
+    throw Failure(Exit::usage, "the launcher \"" + c_.launcher.identity().name +
+                                   "\" says that this is one of " + std::to_string(state_.env.world_size) +
+                                   " ranks; this version trains with one");
   lh_device device{};
   check(c_.accelerator->open(c_.accelerator.self(), 0, &device));
   policy_.size = sizeof policy_;
@@ -57,15 +58,18 @@ void Trainer::check_split(int32_t split) const {
     const lh_field& field = info.fields[f];
     const std::string name(view(field.name));
     if (name.empty()) fault = "has a field without a name";
-    if (field.ndim < 0 || field.dtype.bits % 8 != 0 || field.dtype.bits == 0) fault = "has the field \"" + name + "\" without a usable type";
+    if (field.ndim < 0 || field.dtype.bits % 8 != 0 || field.dtype.bits == 0)
+      fault = "has the field \"" + name + "\" without a usable type";
     for (int32_t d = 0; d < field.ndim; ++d)
-      if (field.shape[d] <= 0) fault = "has the field \"" + name + "\" with a size of " + std::to_string(field.shape[d]);
+      if (field.shape[d] <= 0)
+        fault = "has the field \"" + name + "\" with a size of " + std::to_string(field.shape[d]);
     for (uint32_t g = 0; g < f; ++g)
       if (view(info.fields[g].name) == name) fault = "has two fields \"" + name + "\"";
   }
   if (!fault.empty())
-    throw Failure(Exit::plugin, "the data component \"" + c_.data.identity().name + "\" says that its split \"" +
-                                    split_name(split) + "\" " + fault + "; this is a fault of the plugin");
+    throw Failure(Exit::plugin, "the data component \"" + c_.data.identity().name +
+                                    "\" says that its split \"" + split_name(split) + "\" " + fault +
+                                    "; this is a fault of the plugin");
 }
 
 void Trainer::describe_data() {
@@ -86,7 +90,8 @@ void Trainer::describe_data() {
   if (cut && wanted[LH_SPLIT_VAL]) {
     SplitData &train = splits_[LH_SPLIT_TRAIN], &val = splits_[LH_SPLIT_VAL];
     if (val.info.samples > 0)
-      throw Failure(Exit::usage, "data.split: the data has a validation split of its own (" + grouped(val.info.samples) +
+      throw Failure(Exit::usage, "data.split: the data has a validation split of its own (" +
+                                     grouped(val.info.samples) +
                                      " samples); remove data.split, or the validation files");
     SplitIndices parts = split_samples(train.info.samples, set_.split_train, set_.split_val);
     train.samples = std::move(parts.train);
@@ -96,9 +101,10 @@ void Trainer::describe_data() {
   }
   for (int32_t stage : set_.stages)
     if (stage_batches(stage) == 0)
-      throw Failure(Exit::failed, std::string("the data has no batch for the stage \"") + stage_name(stage) + "\": " +
-                                      grouped(static_cast<int64_t>(splits_[stage].samples.size())) + " samples in the split \"" +
-                                      split_name(stage) + "\", batch size " + std::to_string(set_.batch_size));
+      throw Failure(Exit::failed, std::string("the data has no batch for the stage \"") + stage_name(stage) +
+                                      "\": " + grouped(static_cast<int64_t>(splits_[stage].samples.size())) +
+                                      " samples in the split \"" + split_name(stage) + "\", batch size " +
+                                      std::to_string(set_.batch_size));
 }
 
 FeedOptions Trainer::feed_options(int32_t split) const {
@@ -114,13 +120,15 @@ FeedOptions Trainer::feed_options(int32_t split) const {
 }
 
 int64_t Trainer::stage_batches(int32_t split) const {
-  const int64_t all = Feed::count_batches(static_cast<int64_t>(splits_[split].samples.size()), feed_options(split));
+  const int64_t all =
+      Feed::count_batches(static_cast<int64_t>(splits_[split].samples.size()), feed_options(split));
   const Limit& limit = set_.limits[split];
   if (!limit.is_share) return std::min(all, limit.batches);
   const auto batches = static_cast<int64_t>(static_cast<double>(all) * limit.share + 1e-9);
   if (batches == 0 && all > 0 && limit.share > 0)
-    throw Failure(Exit::usage, "trainer.limit_" + std::string(split_name(split)) + "_batches: " + exact(limit.share) +
-                                   " of " + std::to_string(all) + " batches is none; the smallest share is " +
+    throw Failure(Exit::usage, "trainer.limit_" + std::string(split_name(split)) +
+                                   "_batches: " + exact(limit.share) + " of " + std::to_string(all) +
+                                   " batches is none; the smallest share is " +
                                    exact(std::ceil(1e4 / static_cast<double>(all)) / 1e4));
   return batches;
 }
@@ -128,7 +136,8 @@ int64_t Trainer::stage_batches(int32_t split) const {
 Feed& Trainer::feed(int32_t split) {
   SplitData& d = splits_[split];
   if (!d.feed)
-    d.feed = std::make_unique<Feed>(c_.data, engine_, handle_.get(), feed_options(split), d.info.fields, d.info.n_fields);
+    d.feed = std::make_unique<Feed>(c_.data, engine_, handle_.get(), feed_options(split), d.info.fields,
+                                    d.info.n_fields);
   return *d.feed;
 }
 
@@ -137,14 +146,16 @@ Feed& Trainer::feed(int32_t split) {
 void Trainer::lay_out_model() {
   lh_run* run = handle_.get();
   check(engine_->adopt_model(run, &c_.model.table(), c_.model.self(), &policy_));
-  lh_setup setup{sizeof(lh_setup), 0, &state_.env, &collective_of_one(), collective_of_one_self(), set_.accumulate};
+  lh_setup setup{sizeof(lh_setup), 0, &state_.env, &collective_of_one(), collective_of_one_self(),
+                 set_.accumulate};
   topology_ = {sizeof(lh_topology), 0, state_.env.rank, state_.env.world_size};
   const lh_strategy_v0& s = c_.strategy.table();
   lh_strategy* self = c_.strategy.self();
   check(s.setup(self, run, &setup, &topology_));
   if (topology_.data_count < 1 || topology_.data_rank < 0 || topology_.data_rank >= topology_.data_count)
-    throw Failure(Exit::plugin, "the strategy \"" + c_.strategy.identity().name + "\" gives this rank share " +
-                                    std::to_string(topology_.data_rank) + " of " + std::to_string(topology_.data_count) +
+    throw Failure(Exit::plugin, "the strategy \"" + c_.strategy.identity().name +
+                                    "\" gives this rank share " + std::to_string(topology_.data_rank) +
+                                    " of " + std::to_string(topology_.data_count) +
                                     " of the data; this is a fault of the plugin");
   if (s.plan) {
     const lh_plan_v0* table = nullptr;
@@ -167,11 +178,12 @@ void Trainer::lay_out_model() {
     check(engine_.params.info(run, i, &params_[i]));
   }
   for (int32_t stage : set_.stages) {
-    const bool missing = (stage == kValidate && !c_.model->validation_step) || (stage == kTest && !c_.model->test_step) ||
+    const bool missing = (stage == kValidate && !c_.model->validation_step) ||
+                         (stage == kTest && !c_.model->test_step) ||
                          (stage == kPredict && !c_.model->predict_step);
     if (missing)
-      throw Failure(Exit::usage, "run.stages: the model \"" + c_.model.identity().name + "\" has no step for the stage \"" +
-                                     stage_name(stage) + "\"");
+      throw Failure(Exit::usage, "run.stages: the model \"" + c_.model.identity().name +
+                                     "\" has no step for the stage \"" + stage_name(stage) + "\"");
   }
 }
 
@@ -192,9 +204,10 @@ void Trainer::make_groups() {
   if (names.empty()) throw Failure(Exit::failed, "the model has no trainable parameter");
   for (size_t g = 1; g < members_.size(); ++g)
     if (members_[g].empty())
-      throw Failure(Exit::usage, "optimizer.group[" + std::to_string(g - 1) + "].match: \"" + set_.groups[g].match +
-                                     "\" fits no parameter, or earlier groups took them all; the parameters are " +
-                                     join(names, ", "));
+      throw Failure(Exit::usage,
+                    "optimizer.group[" + std::to_string(g - 1) + "].match: \"" + set_.groups[g].match +
+                        "\" fits no parameter, or earlier groups took them all; the parameters are " +
+                        join(names, ", "));
   std::vector<lh_group_spec> specs;
   hyper_.clear();
   for (const GroupSettings& g : set_.groups) hyper_.push_back(g.hyper);
@@ -202,7 +215,8 @@ void Trainer::make_groups() {
     state_.group_names.push_back(set_.groups[g].name);
     specs.push_back({str(set_.groups[g].name), members_[g].data(), members_[g].size(), hyper_[g].data()});
   }
-  lr_index_ = static_cast<size_t>(std::find(set_.hyper_names.begin(), set_.hyper_names.end(), "lr") - set_.hyper_names.begin());
+  lr_index_ = static_cast<size_t>(std::find(set_.hyper_names.begin(), set_.hyper_names.end(), "lr") -
+                                  set_.hyper_names.begin());
   if (lr_index_ == set_.hyper_names.size())
     throw Failure(Exit::plugin, "the optimizer \"" + c_.optimizer.identity().name +
                                     "\" declares no hyper-parameter \"lr\"; this is a fault of the plugin");
@@ -216,7 +230,8 @@ void Trainer::make_groups() {
 void Trainer::make_schedule() {
   epoch_batches_ = stage_batches(LH_SPLIT_TRAIN);
   if (!set_.max_epochs && set_.max_steps < 0)
-    log(Level::warning, "trainer.max_epochs is not set: training ends after 1000 epochs; set it, -1 means no limit");
+    log(Level::warning,
+        "trainer.max_epochs is not set: training ends after 1000 epochs; set it, -1 means no limit");
   state_.info.max_epochs = set_.max_epochs.value_or(set_.max_steps < 0 ? 1000 : -1);
   state_.info.max_steps = set_.max_steps;
   const int64_t steps_per_epoch = (epoch_batches_ + set_.accumulate - 1) / set_.accumulate;
@@ -243,8 +258,10 @@ void Trainer::make_schedule() {
 // ---- loggers, header
 
 void Trainer::open_loggers(const CheckpointTree* resumed) {
-  lh_run_info info{sizeof(lh_run_info), resumed ? uint32_t{LH_RUN_RESUMED} : 0u, str(set_.name), str(run_folder_),
-                   str(set_.manifest), str(set_.host_version), state_.env.rank, state_.env.world_size};
+  lh_run_info info{sizeof(lh_run_info), resumed ? uint32_t{LH_RUN_RESUMED} : 0u,
+                   str(set_.name),      str(run_folder_),
+                   str(set_.manifest),  str(set_.host_version),
+                   state_.env.rank,     state_.env.world_size};
   std::vector<lh_pair> pairs;
   for (const auto& [key, value] : set_.hyper_parameters) pairs.push_back({str(key), str(value)});
   log_writer_.open(info, pairs, [&](size_t i) {
@@ -272,9 +289,11 @@ void Trainer::print_header() const {
   t.print("lhost " + set_.host_version + "  " + set_.name + "  " + c_.accelerator.identity().name + " x" +
           std::to_string(state_.env.world_size) + "  " + c_.strategy.identity().name + "  " +
           c_.precision.identity().name + "  seed " + std::to_string(set_.seed));
-  const auto padded = [](const std::string& s) { return s + std::string(s.size() < 10 ? 10 - s.size() : 0, ' '); };
-  t.print("model " + padded(c_.model.identity().name) + " " + grouped(numel) + " parameters, " + std::to_string(tensors) +
-          " tensors, " + human_bytes(bytes));
+  const auto padded = [](const std::string& s) {
+    return s + std::string(s.size() < 10 ? 10 - s.size() : 0, ' ');
+  };
+  t.print("model " + padded(c_.model.identity().name) + " " + grouped(numel) + " parameters, " +
+          std::to_string(tensors) + " tensors, " + human_bytes(bytes));
   std::vector<std::string> parts;
   for (int32_t split = 0; split < 4; ++split)
     if (!splits_[split].samples.empty())
@@ -284,8 +303,7 @@ void Trainer::print_header() const {
   if (restored_)
     t.print("from  " + shown(resume_file_) + " (epoch " + std::to_string(state_.step.epoch) + ", step " +
             std::to_string(state_.step.global_step) + ")");
-  else if (!resume_file_.empty())
-    t.print("from  " + shown(resume_file_) + " (weights)");
+  else if (!resume_file_.empty()) t.print("from  " + shown(resume_file_) + " (weights)");
 }
 
 }  // namespace lhost

@@ -24,8 +24,14 @@ const char* split_name(int32_t split) {
 
 Trainer::Trainer(const Engine& engine, RunHandle& handle, Components& components, const Settings& settings,
                  std::string run_folder, const std::string& resume_file)
-    : engine_(engine), handle_(handle), state_(handle.state()), c_(components), set_(settings),
-      run_folder_(std::move(run_folder)), resume_file_(resume_file), log_writer_(components.loggers, settings.logger_stops) {
+    : engine_(engine),
+      handle_(handle),
+      state_(handle.state()),
+      c_(components),
+      set_(settings),
+      run_folder_(std::move(run_folder)),
+      resume_file_(resume_file),
+      log_writer_(components.loggers, settings.logger_stops) {
   state_.info.run_dir = str(run_folder_);
   state_.info.model = str(c_.model.identity().name);
   result_.run_folder = run_folder_;
@@ -67,9 +73,14 @@ void Trainer::run_stages() {
       run_stage(stage);
       if (stage == kPredict) continue;
       std::string line = std::string(stage_name(stage)) + "  ";
-      for (const auto& [name, value] : stage == kTest ? result_.test : result_.last) line += name + " " + significant(value) + "  ";
-      const char* weights = best ? "best checkpoint" : fitted ? "last weights" : resume_file_.empty() ? "initial weights" : "checkpoint";
-      Terminal::get().print(line + "(" + grouped(result_.stages[stage_name(stage)].samples) + " samples, " + weights + ")");
+      for (const auto& [name, value] : stage == kTest ? result_.test : result_.last)
+        line += name + " " + significant(value) + "  ";
+      const char* weights = best                   ? "best checkpoint"
+                            : fitted               ? "last weights"
+                            : resume_file_.empty() ? "initial weights"
+                                                   : "checkpoint";
+      Terminal::get().print(line + "(" + grouped(result_.stages[stage_name(stage)].samples) + " samples, " +
+                            weights + ")");
     }
   }
 }
@@ -104,8 +115,8 @@ void Trainer::run_stage(int32_t stage) {
   if (stage != kFit) return;
   Terminal& t = Terminal::get();
   const double rate = r.seconds > 0 ? static_cast<double>(r.samples) / r.seconds : 0;
-  t.print("fit   done in " + human_seconds(r.seconds) + ": " + std::to_string(r.epochs - epochs) + " epochs, " +
-          grouped(r.global_step - steps) + " steps, " + human_rate(rate) + " samples/s" +
+  t.print("fit   done in " + human_seconds(r.seconds) + ": " + std::to_string(r.epochs - epochs) +
+          " epochs, " + grouped(r.global_step - steps) + " steps, " + human_rate(rate) + " samples/s" +
           (state_.stop ? "; stopped: " + state_.stop_reason : ""));
   result_.stop_reason = state_.stop ? state_.stop_reason : "";
   for (const auto& k : keepers_) {
@@ -128,8 +139,8 @@ std::string Trainer::shown(const std::string& path) {
 
 std::string Trainer::place() const {
   if (!failed_place_.empty()) return failed_place_;
-  std::string s = "epoch " + std::to_string(state_.step.epoch) + ", batch " + std::to_string(state_.step.batch) + ", step " +
-                  std::to_string(state_.step.global_step);
+  std::string s = "epoch " + std::to_string(state_.step.epoch) + ", batch " +
+                  std::to_string(state_.step.batch) + ", step " + std::to_string(state_.step.global_step);
   if (stage_ != kFit) s = std::string(stage_name(stage_)) + ", batch " + std::to_string(state_.step.batch);
   return s;
 }
@@ -173,7 +184,8 @@ void Trainer::note_failure(const std::exception_ptr& e) {
     if (f.code == LH_ABI_MISMATCH || f.code == LH_PLUGIN_FAULT) result_.code = Exit::plugin;
   } catch (const Failure& f) {
     result_.error = f.what();
-    result_.error_code = code_name(f.code == Exit::environment ? LH_RESOURCE_EXHAUSTED : LH_FAILED_PRECONDITION);
+    result_.error_code =
+        code_name(f.code == Exit::environment ? LH_RESOURCE_EXHAUSTED : LH_FAILED_PRECONDITION);
     result_.code = f.code;
   } catch (const std::bad_alloc&) {
     result_.error = "out of memory";
@@ -181,8 +193,9 @@ void Trainer::note_failure(const std::exception_ptr& e) {
     result_.code = Exit::environment;
   } catch (const std::exception& f) {
     who = current_ ? current_->who : "";
-    result_.error = current_ ? std::string("an exception left a plugin: ") + f.what() + "; this is a fault of the plugin"
-                             : std::string("internal error: ") + f.what();
+    result_.error =
+        current_ ? std::string("an exception left a plugin: ") + f.what() + "; this is a fault of the plugin"
+                 : std::string("internal error: ") + f.what();
     result_.error_code = code_name(current_ ? LH_PLUGIN_FAULT : LH_INTERNAL);
     result_.code = current_ ? Exit::plugin : Exit::internal;
   } catch (...) {
@@ -193,8 +206,8 @@ void Trainer::note_failure(const std::exception_ptr& e) {
   }
   if (!who.empty()) result_.where = who + ", " + result_.where;
   Terminal& t = Terminal::get();
-  t.error(red("error:", t.error_colour()) + " " + (who.empty() ? "" : "failed in " + who + ": ") + result_.error + "\n  " +
-          place() + "; run folder " + shown(run_folder_));
+  t.error(red("error:", t.error_colour()) + " " + (who.empty() ? "" : "failed in " + who + ": ") +
+          result_.error + "\n  " + place() + "; run folder " + shown(run_folder_));
   state_.failure = result_.error;
   try {
     constexpr int32_t event = LH_EVENT(LH_STAGE_FIT, LH_ON_EXCEPTION);
@@ -239,7 +252,9 @@ void Trainer::finish() {
     result_.best_value = best->value;
     if (best->value) result_.best[k->policy().monitor] = *best->value;
   }
-  const lh_code outcome = result_.outcome == "done" ? LH_OK : result_.outcome == "interrupted" ? LH_CANCELLED : LH_INTERNAL;
+  const lh_code outcome = result_.outcome == "done"          ? LH_OK
+                          : result_.outcome == "interrupted" ? LH_CANCELLED
+                                                             : LH_INTERNAL;
   log_writer_.close(outcome, result_.error);
   if (c_.accelerator && c_.accelerator->close) c_.accelerator->close(c_.accelerator.self());
   result_.versions["lhost"] = set_.host_version;
@@ -248,7 +263,8 @@ void Trainer::finish() {
   const auto note = [&](const auto& c) {
     if (c) result_.plugins[c.identity().kind + ":" + c.identity().name] = c.identity().version;
   };
-  note(c_.profiler), note(c_.launcher), note(c_.accelerator), note(c_.collective), note(c_.precision), note(c_.strategy);
+  note(c_.profiler), note(c_.launcher), note(c_.accelerator), note(c_.collective), note(c_.precision),
+      note(c_.strategy);
   note(c_.data), note(c_.model), note(c_.optimizer), note(c_.scheduler);
   for (const auto& c : c_.loggers) note(c);
   for (const auto& c : c_.callbacks) note(c);
@@ -257,7 +273,8 @@ void Trainer::finish() {
     write_result(result_);
   } catch (const Failure& f) {
     Terminal::get().error("error: " + std::string(f.what()));
-    if (result_.code == Exit::done) result_.code = f.code, result_.outcome = "failed", result_.error = f.what();
+    if (result_.code == Exit::done)
+      result_.code = f.code, result_.outcome = "failed", result_.error = f.what();
   }
 }
 

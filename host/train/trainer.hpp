@@ -22,7 +22,8 @@ namespace lhost {
 class Trainer {
  public:
   // The run's folder exists; everything else is opened here or in run(), in the order of host/README.md.
-  Trainer(const Engine&, RunHandle&, Components&, const Settings&, std::string run_folder, const std::string& resume_file);
+  Trainer(const Engine&, RunHandle&, Components&, const Settings&, std::string run_folder,
+          const std::string& resume_file);
   ~Trainer();
   Trainer(const Trainer&) = delete;
 
@@ -64,11 +65,12 @@ class Trainer {
   void run_program(const Program& p) {
     for (const Op& op : p) {
       current_ = &op;
-      if (lh_status s = op.run(*this)) [[unlikely]] raise(s);
+      if (lh_status s = op.run(*this)) [[unlikely]]
+        raise(s);
     }
     current_ = nullptr;
   }
-  void emit(int32_t event);           // model first, then callbacks in order
+  void emit(int32_t event);  // model first, then callbacks in order
   void emit_model(int32_t event);
   void emit_callbacks(int32_t event);
   bool heard(int32_t event) const { return !listeners_[event].empty(); }
@@ -78,12 +80,13 @@ class Trainer {
   bool finished() const;
   bool minima_met() const;
   void train_epoch();
-  bool train_batches();               // false: the epoch was cut short
+  bool train_batches();  // false: the epoch was cut short
   void begin_window();
   bool finish_window();
   void apply_schedule();
   void poll_signal() const {
-    if (pending_signal_seen()) [[unlikely]] throw Interrupted();
+    if (pending_signal_seen()) [[unlikely]]
+      throw Interrupted();
   }
   static bool pending_signal_seen();
   void post_record(std::vector<Scalar>);
@@ -140,7 +143,8 @@ class Trainer {
   std::vector<lh_param_info> params_;
   std::vector<lh_slot> slots_;
   std::vector<std::vector<uint32_t>> members_;  // parameters of each group
-  std::vector<std::vector<double>> hyper_;  // live hyper-parameters of each group; addresses are lent to the engine
+  std::vector<std::vector<double>>
+      hyper_;  // live hyper-parameters of each group; addresses are lent to the engine
   size_t lr_index_ = 0;
   std::unique_ptr<Schedule> schedule_;
   std::vector<std::unique_ptr<CheckpointKeeper>> keepers_;
@@ -163,7 +167,7 @@ class Trainer {
   int32_t stage_ = kFit;
   int64_t epoch_batches_ = 0;
   int64_t boundary_batch_ = 0, boundary_samples_ = 0;  // at the last optimizer step: what a checkpoint stores
-  bool epoch_done_ = false;   // a checkpoint written now starts with the next epoch
+  bool epoch_done_ = false;                            // a checkpoint written now starts with the next epoch
   bool validated_ = false;
   bool fitting_ = false;  // only then weights, optimizer and counters belong together, and may be saved
   bool restored_ = false, mid_epoch_ = false;

@@ -1,9 +1,9 @@
 // The frozen part of the ABI stays as it was: every line of golden/abi-1.txt is still what the compiler says.
 #include "support/shell.hpp"
 
+#include <gtest/gtest.h>
 #include <algorithm>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <regex>
 #include <set>
 #include <sstream>

@@ -45,7 +45,8 @@ void log_tensor(benchmark::State& state) {
   Metrics metrics(engine());
   const uint32_t id = metrics.declare("loss", LH_ON_STEP | LH_ON_EPOCH, LH_MEAN);
   lh_tensor* value = nullptr;
-  check(engine().tensor.empty(run(), {LH_DEVICE_CPU, 0}, {LH_DT_FLOAT, 32, 1}, nullptr, 0, LH_EMPTY_ZEROED, &value));
+  check(engine().tensor.empty(run(), {LH_DEVICE_CPU, 0}, {LH_DT_FLOAT, 32, 1}, nullptr, 0, LH_EMPTY_ZEROED,
+                              &value));
   for (auto _ : state) check(metrics.log(id, value, 32));
   engine().tensor.release(value);
 }

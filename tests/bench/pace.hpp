@@ -23,8 +23,8 @@ class Pace {
   void answer(double loss) const {
     const double wall = now(CLOCK_MONOTONIC) - wall_, thread = now(CLOCK_THREAD_CPUTIME_ID) - thread_;
     const double cpu = now(CLOCK_PROCESS_CPUTIME_ID);
-    std::printf("{\"wall\": %.9f, \"cpu\": %.9f, \"thread\": %.9f, \"cpu_total\": %.9f, \"loss\": %.9g}\n", wall,
-                cpu - cpu_, thread, cpu, loss);
+    std::printf("{\"wall\": %.9f, \"cpu\": %.9f, \"thread\": %.9f, \"cpu_total\": %.9f, \"loss\": %.9g}\n",
+                wall, cpu - cpu_, thread, cpu, loss);
     std::fflush(stdout);
   }
 

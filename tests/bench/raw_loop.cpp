@@ -27,7 +27,8 @@ namespace {
 std::vector<uint8_t> read_idx(const std::string& path, unsigned header) {
   std::vector<uint8_t> bytes(1 << 20);
   gzFile f = gzopen(path.c_str(), "rb");
-  if (!f || gzread(f, bytes.data(), header) < static_cast<int>(header)) throw std::runtime_error("cannot read " + path);
+  if (!f || gzread(f, bytes.data(), header) < static_cast<int>(header))
+    throw std::runtime_error("cannot read " + path);
   bytes.resize(static_cast<size_t>(gzread(f, bytes.data(), static_cast<unsigned>(bytes.size()))));
   gzclose(f);
   return bytes;
@@ -36,7 +37,8 @@ std::vector<uint8_t> read_idx(const std::string& path, unsigned header) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 5) return std::fputs("usage: raw_loop <images> <labels> <steps|pace> <warm-up> [fused|torch]\n", stderr), 2;
+  if (argc < 5)
+    return std::fputs("usage: raw_loop <images> <labels> <steps|pace> <warm-up> [fused|torch]\n", stderr), 2;
   const bool paced = std::string(argv[3]) == "pace";
   const int64_t steps = paced ? INT64_MAX : std::stoll(argv[3]), warm_up = std::stoll(argv[4]), batch = 32;
   const bool fused = argc < 6 || std::string(argv[5]) == "fused";
@@ -89,7 +91,8 @@ int main(int argc, char** argv) {
     }
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  std::printf("{\"steps_per_s\": %.1f, \"loss\": %.9g}\n", static_cast<double>(steps - warm_up) / seconds, loss_value);
+  std::printf("{\"steps_per_s\": %.1f, \"loss\": %.9g}\n", static_cast<double>(steps - warm_up) / seconds,
+              loss_value);
   std::fflush(nullptr);
   std::_Exit(0);
 }

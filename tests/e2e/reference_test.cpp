@@ -61,14 +61,15 @@ std::vector<fs::path> files() {
 class Reference : public testing::Test {
  protected:
   // What lhost says of a reference file in which one line is another. Relative paths stay what they are.
-  RunReport changed(const fs::path& file, const Line& line, const std::string& key, const std::string& value) {
+  RunReport changed(const fs::path& file, const Line& line, const std::string& key,
+                    const std::string& value) {
     std::istringstream in(read(file));
     std::string text, l;
-    for (int n = 1; std::getline(in, l); ++n)
-      text += (n == line.number ? key + " = " + value : l) + "\n";
+    for (int n = 1; std::getline(in, l); ++n) text += (n == line.number ? key + " = " + value : l) + "\n";
     // beside its base; hidden, so that nobody takes it for one of the reference files
     const fs::path copy = temp_.path() + "/" + file.filename().string();
-    text = std::regex_replace(text, std::regex("extends = \"host.toml\""), "extends = \"" + (kFolder / "host.toml").string() + "\"");
+    text = std::regex_replace(text, std::regex("extends = \"host.toml\""),
+                              "extends = \"" + (kFolder / "host.toml").string() + "\"");
     std::ofstream(copy) << text;
     RunOptions o;
     o.manifest = copy;
@@ -120,7 +121,9 @@ class Schemas {
     if (const OptionSpec* o = find(selection_keys(), l.key)) return o;
     if (const OptionSpec* o = find(host_part(kind), l.key)) return o;
     const std::string stem = file.stem();
-    const std::string name = stem.rfind(kind + "-", 0) == 0 ? stem.substr(kind.size() + 1) : kind == "data" ? "synthetic" : "";
+    const std::string name = stem.rfind(kind + "-", 0) == 0 ? stem.substr(kind.size() + 1)
+                             : kind == "data"               ? "synthetic"
+                                                            : "";
     for (const PluginDescription& p : plugins_)
       if (const ComponentDescription* c = p.find(kind, name); c && !name.empty())
         if (const OptionSpec* o = find(c->options, l.key)) return o;
@@ -137,31 +140,58 @@ const Schemas& schemas() {
 
 std::string mistyped(const OptionSpec& o) {
   switch (o.type) {
-    case LH_T_BOOL: return "\"yes\"";
-    case LH_T_INT: return "\"10\"";
-    case LH_T_FLOAT: return "\"1e-3\"";
-    case LH_T_STR: case LH_T_PATH: case LH_T_ENUM: case T_REGEX: return "12";
-    case LH_T_LIST_INT: case LH_T_LIST_FLOAT: return "[\"a\", \"b\"]";
-    case LH_T_LIST_STR: return "[1, 2]";
-    default: return "{ a = 1 }";
+    case LH_T_BOOL:
+      return "\"yes\"";
+    case LH_T_INT:
+      return "\"10\"";
+    case LH_T_FLOAT:
+      return "\"1e-3\"";
+    case LH_T_STR:
+    case LH_T_PATH:
+    case LH_T_ENUM:
+    case T_REGEX:
+      return "12";
+    case LH_T_LIST_INT:
+    case LH_T_LIST_FLOAT:
+      return "[\"a\", \"b\"]";
+    case LH_T_LIST_STR:
+      return "[1, 2]";
+    default:
+      return "{ a = 1 }";
   }
 }
 
 // A value of the right type that the schema forbids; empty if there is none.
 std::string out_of_range(const OptionSpec& o) {
   switch (o.type) {
-    case LH_T_ENUM: return "\"no_such_choice\"";
-    case LH_T_INT: return !o.min.empty() ? std::to_string(std::stoll(o.min) - 1) : !o.max.empty() ? std::to_string(std::stoll(o.max) + 1) : "";
-    case LH_T_FLOAT: return !o.min.empty() ? "-1.5" : !o.max.empty() ? "1e30" : "nan";
-    case LH_T_LIST_INT: return !o.min.empty() ? "[" + std::to_string(std::stoll(o.min) - 1) + "]" : "";
-    case LH_T_LIST_FLOAT: return !o.min.empty() ? "[-1.5, 0.5]" : "";
-    case LH_T_LIST_STR: return o.choices.empty() ? "" : "[\"no_such_choice\"]";
-    case LH_T_SHARE: case T_LIMIT: return "1.5";
-    case T_WARMUP: case T_DEVICES: return "-1";
-    case T_REGEX: return "\"(\"";
-    case T_SAVE_LAST: return "\"copy\"";
-    case LH_T_STR: return o.min_len ? "\"\"" : "";
-    default: return "";
+    case LH_T_ENUM:
+      return "\"no_such_choice\"";
+    case LH_T_INT:
+      return !o.min.empty()   ? std::to_string(std::stoll(o.min) - 1)
+             : !o.max.empty() ? std::to_string(std::stoll(o.max) + 1)
+                              : "";
+    case LH_T_FLOAT:
+      return !o.min.empty() ? "-1.5" : !o.max.empty() ? "1e30" : "nan";
+    case LH_T_LIST_INT:
+      return !o.min.empty() ? "[" + std::to_string(std::stoll(o.min) - 1) + "]" : "";
+    case LH_T_LIST_FLOAT:
+      return !o.min.empty() ? "[-1.5, 0.5]" : "";
+    case LH_T_LIST_STR:
+      return o.choices.empty() ? "" : "[\"no_such_choice\"]";
+    case LH_T_SHARE:
+    case T_LIMIT:
+      return "1.5";
+    case T_WARMUP:
+    case T_DEVICES:
+      return "-1";
+    case T_REGEX:
+      return "\"(\"";
+    case T_SAVE_LAST:
+      return "\"copy\"";
+    case LH_T_STR:
+      return o.min_len ? "\"\"" : "";
+    default:
+      return "";
   }
 }
 
@@ -191,7 +221,8 @@ TEST_F(Reference, EveryKeyThereIsIsShown) {
     for (const ComponentDescription& c : p.components) {
       const std::string stem = c.kind + "-" + c.name;
       ASSERT_TRUE(shown.count(stem)) << "configs/reference/" << stem << ".toml is missing";
-      for (const OptionSpec& o : c.options) EXPECT_TRUE(shown[stem].count(o.key)) << stem << " lacks " << o.key;
+      for (const OptionSpec& o : c.options)
+        EXPECT_TRUE(shown[stem].count(o.key)) << stem << " lacks " << o.key;
       if (c.kind == "data") continue;  // the host's part is shown once, split in host.toml
       for (const OptionSpec& o : host_part(c.kind)) {
         if (o.type == LH_T_NONE) continue;
@@ -214,7 +245,9 @@ TEST_F(Reference, AMisspeltKeyIsRefusedWithTheRightOne) {
       ASSERT_NE(found, std::string::npos) << place << "\n" << r.error;
       const std::string message = r.error.substr(found, r.error.find('\n', found) - found);
       EXPECT_NE(message.find("unknown key"), std::string::npos) << message;
-      const auto suggests = [&](const std::string& key) { return message.find("did you mean \"" + key + '"') != std::string::npos; };
+      const auto suggests = [&](const std::string& key) {
+        return message.find("did you mean \"" + key + '"') != std::string::npos;
+      };
       EXPECT_TRUE(suggests(l.key) || suggests(l.key.substr(dot))) << message;
       ++tried;
     }
@@ -243,7 +276,9 @@ TEST_F(Reference, AValueOutOfRangeIsRefusedAtItsPlace) {
       if (value.empty()) continue;
       const RunReport r = changed(file, l, l.key, value);
       const size_t column = l.key.size() + 4 + (value[0] == '[');
-      EXPECT_NE(r.error.find(at(file, l.number, column)), std::string::npos) << l.key << " = " << value << "\n" << r.error;
+      EXPECT_NE(r.error.find(at(file, l.number, column)), std::string::npos)
+          << l.key << " = " << value << "\n"
+          << r.error;
       ++tried;
     }
   EXPECT_GT(tried, 100);

@@ -46,11 +46,18 @@ inline std::vector<std::string>& logged() {
 
 inline const lh_host& host() {
   static const lh_host h = {
-      sizeof(lh_host), LH_ABI_MAJOR, LH_ABI_MINOR, 0, LH_STR("test"), LH_STR("0"), nullptr,
+      sizeof(lh_host),
+      LH_ABI_MAJOR,
+      LH_ABI_MINOR,
+      0,
+      LH_STR("test"),
+      LH_STR("0"),
+      nullptr,
       [](const lh_host*, lh_code c, lh_str component, lh_str where, lh_str message) -> lh_status {
         return new lh_error{c, text(component), text(where), text(message)};
       },
-      [](const lh_error* e) { return e->code; }, [](const lh_error* e) { return str(e->message); },
+      [](const lh_error* e) { return e->code; },
+      [](const lh_error* e) { return str(e->message); },
       [](lh_error* e) { delete e; },
       [](const lh_host*, int32_t, lh_str, lh_str m) { logged().push_back(text(m)); },
       [](const lh_host*, lh_str id) -> const void* {
@@ -74,14 +81,15 @@ inline std::string failure(lh_status s) {
   return m;
 }
 
-using OptionValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
-                                 std::vector<std::string>>;
+using OptionValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
+                                 std::vector<double>, std::vector<std::string>>;
 using Options = std::map<std::string, OptionValue>;
 
 template <class Object, class Table>
 class Component {
  public:
-  Component(const std::string& kind, const std::string& name, const Options& options = {}, lh_run* run = nullptr) {
+  Component(const std::string& kind, const std::string& name, const Options& options = {},
+            lh_run* run = nullptr) {
     const std::string path = std::string(LHOST_TEST_PLUGINS) + "/" + kind + "/" + name + ".so";
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw std::runtime_error(dlerror());
@@ -96,7 +104,8 @@ class Component {
     }
     if (!component) throw std::runtime_error(path + " has no component " + name);
     std::vector<lh_value> values;
-    for (uint32_t i = 0; i < component->n_options; ++i) values.push_back(value(component->options[i], options));
+    for (uint32_t i = 0; i < component->n_options; ++i)
+      values.push_back(value(component->options[i], options));
     for (const auto& [key, unused] : options)
       if (!known(*component, key)) throw std::runtime_error("no option " + key);
     lh_create_args a{sizeof(lh_create_args), 0, values.data(), values.size(), run, LH_STR("test")};

@@ -19,16 +19,17 @@ struct RunOptions {
   std::string manifest;                  // path of a TOML file
   std::vector<std::string> overrides;    // "trainer.max_epochs=3"
   std::vector<std::string> plugin_dirs;  // searched before all others
-  std::string prefix;  // installation: <prefix>/bin/lhost, <prefix>/lib/lhost...; empty = of the running program
+  std::string
+      prefix;  // installation: <prefix>/bin/lhost, <prefix>/lib/lhost...; empty = of the running program
   std::string engine;  // another engine library; empty = the installation's
   bool quiet = true;   // nothing on stdout; errors are in the report
 };
 
 struct RunReport {
-  int exit_code = 0;       // as the command's: 0 done, 1 failed, 2 manifest...
-  std::string outcome;     // "done", "failed", "interrupted", "refused"
-  std::string error;       // text of the failure; of a manifest all errors, with places
-  std::string run_folder;  // empty: nothing was started
+  int exit_code = 0;                      // as the command's: 0 done, 1 failed, 2 manifest...
+  std::string outcome;                    // "done", "failed", "interrupted", "refused"
+  std::string error;                      // text of the failure; of a manifest all errors, with places
+  std::string run_folder;                 // empty: nothing was started
   std::map<std::string, double> metrics;  // last values; of a test stage under their test_ names
   std::string best_checkpoint;            // path; empty = none
 };

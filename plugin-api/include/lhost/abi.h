@@ -47,10 +47,10 @@ typedef struct lh_bytes {
   { (lit), sizeof(lit) - 1 }
 
 typedef struct lh_error lh_error;
-typedef lh_error *lh_status;        /* NULL = success; else the receiver owns it and frees it with error_free */
-typedef struct lh_tensor lh_tensor; /* tensor.h */
-typedef struct lh_work lh_work;     /* a completion; tensor.h */
-typedef struct lh_run lh_run;       /* one training run in one process (one rank); opaque to plugins */
+typedef lh_error *lh_status; /* NULL = success; else the receiver owns it and frees it with error_free */
+typedef struct lh_tensor lh_tensor;       /* tensor.h */
+typedef struct lh_work lh_work;           /* a completion; tensor.h */
+typedef struct lh_run lh_run;             /* one training run in one process (one rank); opaque to plugins */
 typedef struct lh_placement lh_placement; /* where a piece lies in the whole; params.h */
 
 typedef int32_t lh_code;
@@ -112,23 +112,29 @@ enum {
   LH_T_SHARE = 12,  /* "5%", or a number in 0..1; u.f in 0..1 */
   LH_T_CADENCE = 13 /* { steps = 500 }; `n` = LH_EVERY_*, u.i = count (seconds: nanoseconds) */
 };
-enum { LH_EVERY_STEPS = 1, LH_EVERY_BATCHES = 2, LH_EVERY_SAMPLES = 3, LH_EVERY_EPOCHS = 4, LH_EVERY_SECONDS = 5 };
+enum {
+  LH_EVERY_STEPS = 1,
+  LH_EVERY_BATCHES = 2,
+  LH_EVERY_SAMPLES = 3,
+  LH_EVERY_EPOCHS = 4,
+  LH_EVERY_SECONDS = 5
+};
 enum {
   LH_O_REQUIRED = 1,
-  LH_O_DEPRECATED = 2, /* still accepted; replaced_by names the new key */
-  LH_O_SECRET = 4,     /* masked in every file and message */
+  LH_O_DEPRECATED = 2,  /* still accepted; replaced_by names the new key */
+  LH_O_SECRET = 4,      /* masked in every file and message */
   LH_O_MUST_EXIST = 16, /* PATH: a file or folder that has to be there before a run starts */
-  LH_O_HYPER = 8       /* FLOAT of an optimizer: may differ per parameter group and change while running */
+  LH_O_HYPER = 8        /* FLOAT of an optimizer: may differ per parameter group and change while running */
 };
 typedef struct lh_option {
   uint32_t size;
   int32_t type; /* LH_T_* */
   uint32_t flags, n_choices;
-  lh_str key;            /* may be dotted: "train.images" */
-  lh_str doc;            /* one line, lower case, no full stop */
-  lh_str def, min, max;  /* TOML literals as text; empty = none; for lists min and max hold per element */
-  const lh_str *choices; /* LH_T_ENUM */
-  lh_str replaced_by;    /* LH_O_DEPRECATED */
+  lh_str key;              /* may be dotted: "train.images" */
+  lh_str doc;              /* one line, lower case, no full stop */
+  lh_str def, min, max;    /* TOML literals as text; empty = none; for lists min and max hold per element */
+  const lh_str *choices;   /* LH_T_ENUM */
+  lh_str replaced_by;      /* LH_O_DEPRECATED */
   uint32_t min_len, rsvd0; /* lists: least number of elements */
 } lh_option;
 typedef struct lh_value { /* one checked value, same index as its lh_option */
@@ -173,14 +179,15 @@ typedef struct lh_host {
   void *impl;
   /* A new error. component: who raises it ("strategy:ddp"); where: the function; message: what was found,
    * what was expected, a way out. Cannot fail.                                                      [any] */
-  lh_status (*error_new)(const struct lh_host *, lh_code, lh_str component, lh_str where, lh_str message) LH_NX;
-  lh_code (*error_code)(const lh_error *) LH_NX;       /* [any] */
-  lh_str (*error_message)(const lh_error *) LH_NX;     /* lives as long as the error; [any] */
-  void (*error_free)(lh_error *) LH_NX;                /* [any] */
+  lh_status (*error_new)(const struct lh_host *, lh_code, lh_str component, lh_str where, lh_str message)
+      LH_NX;
+  lh_code (*error_code)(const lh_error *) LH_NX;   /* [any] */
+  lh_str (*error_message)(const lh_error *) LH_NX; /* lives as long as the error; [any] */
+  void (*error_free)(lh_error *) LH_NX;            /* [any] */
   /* The run's log; plugins never write to stdout or stderr.                                        [any] */
   void (*log)(const struct lh_host *, int32_t level, lh_str component, lh_str message) LH_NX;
   /* A table of functions by name ("lhost.tensor/0"); NULL = not offered. Static: ask once.         [any] */
-  const void *(*get_service)(const struct lh_host *, lh_str id) LH_NX;
+  const void *(*get_service)(const struct lh_host *, lh_str id)LH_NX;
 } lh_host;
 
 /* ---- what a plugin gives ------------------------------------------------------------------------------- */
@@ -193,15 +200,18 @@ typedef struct lh_create_args {
 } lh_create_args;
 typedef struct lh_component {
   uint32_t size, rsvd0;
-  lh_str kind;    /* kind and revision: "logger/1", "strategy/0.1" (a draft: host and plugin must agree exactly) */
-  lh_str name;    /* what `use` names; in the tree one word, elsewhere with the vendor in front: "acme.periodic" */
+  lh_str
+      kind; /* kind and revision: "logger/1", "strategy/0.1" (a draft: host and plugin must agree exactly) */
+  lh_str
+      name; /* what `use` names; in the tree one word, elsewhere with the vendor in front: "acme.periodic" */
   lh_str version, summary;
   uint64_t flags; /* per kind, see its header */
   const lh_option *options;
   uint32_t n_options, option_stride;
   /* Only stores the options; touches no file, device or thread. *table is the kind's table, static or living
    * as long as *self. [main] */
-  lh_status (*create)(const struct lh_component *, const lh_create_args *, void **self, const void **table) LH_NX;
+  lh_status (*create)(const struct lh_component *, const lh_create_args *, void **self, const void **table)
+      LH_NX;
 } lh_component;
 typedef struct lh_plugin {
   uint32_t size, abi_major, abi_minor, min_minor; /* min_minor: oldest host it runs on */
@@ -230,18 +240,21 @@ typedef struct lh_elf_note {
   char name[8];
   lh_note_v1 desc;
 } lh_elf_note;
-#define LH_PLUGIN_NOTE(NAME, VERSION, LICENSE, COMPONENTS, TORCH)                                        \
-  __attribute__((section(".note.lhost"), used, aligned(4))) static const lh_elf_note lh_note_ = {        \
-      sizeof(LH_NOTE_OWNER), sizeof(lh_note_v1), LH_NOTE_TYPE, LH_NOTE_OWNER,                            \
-      {sizeof(lh_note_v1), LH_ABI_MAJOR, LH_TARGET_MINOR, LH_TARGET_MINOR, NAME, VERSION, LICENSE,       \
+#define LH_PLUGIN_NOTE(NAME, VERSION, LICENSE, COMPONENTS, TORCH)                                  \
+  __attribute__((section(".note.lhost"), used, aligned(4))) static const lh_elf_note lh_note_ = {  \
+      sizeof(LH_NOTE_OWNER),                                                                       \
+      sizeof(lh_note_v1),                                                                          \
+      LH_NOTE_TYPE,                                                                                \
+      LH_NOTE_OWNER,                                                                               \
+      {sizeof(lh_note_v1), LH_ABI_MAJOR, LH_TARGET_MINOR, LH_TARGET_MINOR, NAME, VERSION, LICENSE, \
        COMPONENTS, TORCH}}
 
 /* First members of every kind's table. destroy [main]; save_state and load_state [main], NULL = no state.
  * load_state comes after create (and setup, where a kind has one) and before the first step. */
-#define LH_OBJECT(T)                                             \
-  uint32_t size, rsvd0;                                          \
-  void (*destroy)(T *) LH_NX;                                    \
-  lh_status (*save_state)(T *, const lh_state_out *) LH_NX;      \
+#define LH_OBJECT(T)                                        \
+  uint32_t size, rsvd0;                                     \
+  void (*destroy)(T *) LH_NX;                               \
+  lh_status (*save_state)(T *, const lh_state_out *) LH_NX; \
   lh_status (*load_state)(T *, const lh_state_in *) LH_NX
 
 #ifdef __cplusplus

@@ -13,7 +13,7 @@ extern "C" {
 typedef struct lh_accelerator_info {
   uint32_t size, rsvd0;
   lh_device device;
-  lh_str name; /* "AMD EPYC 7B13", "NVIDIA H200"; borrowed until close */
+  lh_str name;                                     /* "AMD EPYC 7B13", "NVIDIA H200"; borrowed until close */
   uint64_t memory_total, memory_free, memory_peak; /* bytes; 0 = not known */
 } lh_accelerator_info;
 
@@ -22,9 +22,9 @@ typedef struct lh_accelerator_v0 {
   LH_OBJECT(lh_accelerator);
   /* accelerator.use = "auto" takes the greatest; 0 = cannot be used on this machine. required; [main] */
   int32_t (*score)(lh_accelerator *) LH_NX;
-  uint32_t (*device_count)(lh_accelerator *) LH_NX;                     /* required; [main] */
+  uint32_t (*device_count)(lh_accelerator *) LH_NX;                          /* required; [main] */
   lh_status (*open)(lh_accelerator *, uint32_t index, lh_device *out) LH_NX; /* required; [main] */
-  lh_status (*info)(lh_accelerator *, lh_accelerator_info *out) LH_NX;  /* after open; [main] */
+  lh_status (*info)(lh_accelerator *, lh_accelerator_info *out) LH_NX;       /* after open; [main] */
   /* Streams: a device that works in order with the host leaves all of these NULL. [any] */
   lh_status (*stream_new)(lh_accelerator *, int32_t priority, lh_stream **out) LH_NX;
   void (*stream_free)(lh_accelerator *, lh_stream *) LH_NX;

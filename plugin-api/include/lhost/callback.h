@@ -14,8 +14,9 @@ extern "C" {
 typedef struct lh_callback lh_callback;
 typedef struct lh_callback_v0 {
   LH_OBJECT(lh_callback);
-  uint64_t (*events)(lh_callback *, const int32_t **ids) LH_NX; /* LH_EVENT list, asked once; required; [main] */
-  lh_status (*on_event)(lh_callback *, int32_t event) LH_NX;    /* required; [train] */
+  uint64_t (*events)(lh_callback *, const int32_t **ids)
+      LH_NX;                                                 /* LH_EVENT list, asked once; required; [main] */
+  lh_status (*on_event)(lh_callback *, int32_t event) LH_NX; /* required; [train] */
 } lh_callback_v0;
 
 #ifdef __cplusplus

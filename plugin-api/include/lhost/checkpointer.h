@@ -36,7 +36,8 @@ typedef struct lh_checkpointer lh_checkpointer;
 typedef struct lh_checkpointer_v0 {
   LH_OBJECT(lh_checkpointer);
   lh_str (*suffix)(lh_checkpointer *) LH_NX; /* ".ckpt"; static; [main] */
-  lh_status (*save)(lh_checkpointer *, const lh_leaf *leaves, uint64_t n, const lh_sink *) LH_NX; /* required; [io] */
+  lh_status (*save)(lh_checkpointer *, const lh_leaf *leaves, uint64_t n, const lh_sink *)
+      LH_NX; /* required; [io] */
   /* `file` is the whole file; any content, also hostile, gives an error or leaves, never a fault. required; [main] */
   lh_status (*load)(lh_checkpointer *, lh_bytes file, const lh_leaf_visitor *) LH_NX;
 } lh_checkpointer_v0;

@@ -27,9 +27,12 @@ typedef struct lh_collective_args {
 typedef struct lh_collective lh_collective;
 typedef struct lh_collective_v0 {
   LH_OBJECT(lh_collective);
-  lh_status (*init)(lh_collective *, lh_run *, const lh_env *) LH_NX; /* meets the other ranks; required; [main] */
-  lh_status (*all_reduce)(lh_collective *, const lh_collective_args *, lh_work **) LH_NX; /* in == out allowed */
-  lh_status (*broadcast)(lh_collective *, const lh_collective_args *, lh_work **) LH_NX;  /* in == out allowed */
+  lh_status (*init)(lh_collective *, lh_run *, const lh_env *)
+      LH_NX; /* meets the other ranks; required; [main] */
+  lh_status (*all_reduce)(lh_collective *, const lh_collective_args *, lh_work **)
+      LH_NX; /* in == out allowed */
+  lh_status (*broadcast)(lh_collective *, const lh_collective_args *, lh_work **)
+      LH_NX; /* in == out allowed */
   /* out = world_size x in, in rank order; in may be this rank's slot of out */
   lh_status (*all_gather)(lh_collective *, const lh_collective_args *, lh_work **) LH_NX;
   /* in = world_size x out; out may be this rank's slot of in */

@@ -23,7 +23,7 @@ typedef struct lh_field { /* one named tensor of a batch: [rows, shape...], row-
 } lh_field;
 typedef struct lh_split {
   uint32_t size, n_fields;
-  int64_t samples; /* 0: this component has no such split */
+  int64_t samples;        /* 0: this component has no such split */
   const lh_field *fields; /* borrowed until destroy */
 } lh_split;
 

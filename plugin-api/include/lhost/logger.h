@@ -31,7 +31,7 @@ typedef struct lh_scalar {
 /* Everything that was logged at one moment: one call, one record, one row. */
 typedef struct lh_record {
   uint32_t size;
-  int32_t stage; /* LH_STAGE_* */
+  int32_t stage;                       /* LH_STAGE_* */
   int64_t global_step, epoch, samples; /* the run's counters at that moment; samples over all ranks */
   int64_t unix_time_ns;
   const lh_scalar *scalars;
@@ -42,10 +42,10 @@ typedef struct lh_logger lh_logger;
 typedef struct lh_logger_v1 {
   LH_OBJECT(lh_logger); /* save_state: flush, then put the byte position; load_state comes before open, which
                            then cuts the file back to it, so that no record is there twice. [io] */
-  lh_status (*open)(lh_logger *, const lh_run_info *) LH_NX;                    /* required; [io] */
-  lh_status (*params)(lh_logger *, const lh_pair *, uint64_t n) LH_NX;          /* once, after open; [io] */
-  lh_status (*record)(lh_logger *, const lh_record *) LH_NX;                    /* required; [io] */
-  lh_status (*flush)(lh_logger *) LH_NX;                                        /* [io] */
+  lh_status (*open)(lh_logger *, const lh_run_info *) LH_NX;           /* required; [io] */
+  lh_status (*params)(lh_logger *, const lh_pair *, uint64_t n) LH_NX; /* once, after open; [io] */
+  lh_status (*record)(lh_logger *, const lh_record *) LH_NX;           /* required; [io] */
+  lh_status (*flush)(lh_logger *) LH_NX;                               /* [io] */
   /* outcome: LH_OK done, LH_CANCELLED interrupted, else failed with `message`. Also after an error. [io] */
   lh_status (*close)(lh_logger *, lh_code outcome, lh_str message) LH_NX;
 } lh_logger_v1;

@@ -40,11 +40,11 @@ enum { LH_MODE_TRAIN = 0, LH_MODE_EVAL = 1 };
 typedef struct lh_model lh_model;
 typedef struct lh_model_v0 {
   LH_OBJECT(lh_model);
-  uint32_t (*unit_count)(lh_model *) LH_NX;                          /* required; [main] */
+  uint32_t (*unit_count)(lh_model *) LH_NX;                           /* required; [main] */
   lh_status (*unit)(lh_model *, uint32_t u, lh_unit_info *out) LH_NX; /* required */
-  uint32_t (*param_count)(lh_model *) LH_NX;                         /* parameters, aliases, buffers; required */
+  uint32_t (*param_count)(lh_model *) LH_NX; /* parameters, aliases, buffers; required */
   lh_status (*param)(lh_model *, uint32_t p, lh_param_info *out, lh_tensor **borrowed) LH_NX; /* required */
-  uint64_t (*events)(lh_model *, const int32_t **ids) LH_NX; /* LH_EVENT list; NULL = none */
+  uint64_t (*events)(lh_model *, const int32_t **ids) LH_NX;    /* LH_EVENT list; NULL = none */
   lh_status (*attach)(lh_model *, const lh_unit_calls *) LH_NX; /* borrowed for the run */
   /* EVAL keeps each module's mode and turns all to evaluation, TRAIN brings the kept modes back. required */
   lh_status (*set_mode)(lh_model *, int32_t mode) LH_NX;

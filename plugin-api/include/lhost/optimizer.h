@@ -13,13 +13,16 @@ extern "C" {
 
 #define LH_OPTIMIZER_KIND "optimizer/0.1"
 
-enum { LH_OPT_ELEMENT_WISE = 1, LH_OPT_NEEDS_MATRIX = 2 }; /* component flags: runs on flat pieces / on whole tensors */
+enum {
+  LH_OPT_ELEMENT_WISE = 1,
+  LH_OPT_NEEDS_MATRIX = 2
+}; /* component flags: runs on flat pieces / on whole tensors */
 
 enum { LH_SLOT_LIKE_PARAM = 0, LH_SLOT_SCALAR = 1 };
 typedef struct lh_slot { /* zero at the start */
   uint32_t size;
-  int32_t shape; /* LH_SLOT_* */
-  lh_str name;   /* as in Python's optimizer state: "exp_avg" */
+  int32_t shape;  /* LH_SLOT_* */
+  lh_str name;    /* as in Python's optimizer state: "exp_avg" */
   lh_dtype dtype; /* bits == 0: the parameter's */
   uint32_t rsvd0;
 } lh_slot;

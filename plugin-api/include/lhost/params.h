@@ -71,14 +71,15 @@ typedef struct lh_params_v0 { /* handles are borrowed and stay valid for the run
   lh_status (*info)(lh_run *, uint32_t p, lh_param_info *out) LH_NX;
   uint32_t (*unit_count)(lh_run *) LH_NX;
   lh_status (*unit_info)(lh_run *, uint32_t u, lh_unit_info *out) LH_NX;
-  lh_tensor *(*tensor)(lh_run *, uint32_t p) LH_NX;
+  lh_tensor *(*tensor)(lh_run *, uint32_t p)LH_NX;
   uint32_t (*group_count)(lh_run *) LH_NX;
   lh_status (*flat_info)(lh_run *, uint32_t g, lh_flat_info *out) LH_NX;
-  lh_tensor *(*full)(lh_run *, uint32_t g) LH_NX; /* padded 1-D; same storage as the parameters */
-  lh_tensor *(*full_grad)(lh_run *, uint32_t g) LH_NX;
-  lh_tensor *(*shard)(lh_run *, uint32_t g) LH_NX;      /* what the optimizer owns */
-  lh_tensor *(*shard_grad)(lh_run *, uint32_t g) LH_NX; /* what the optimizer reads */
-  lh_status (*full_alloc)(lh_run *, uint32_t g) LH_NX;  /* same storage object, new bytes: saved views stay valid */
+  lh_tensor *(*full)(lh_run *, uint32_t g)LH_NX; /* padded 1-D; same storage as the parameters */
+  lh_tensor *(*full_grad)(lh_run *, uint32_t g)LH_NX;
+  lh_tensor *(*shard)(lh_run *, uint32_t g)LH_NX;      /* what the optimizer owns */
+  lh_tensor *(*shard_grad)(lh_run *, uint32_t g)LH_NX; /* what the optimizer reads */
+  lh_status (*full_alloc)(lh_run *, uint32_t g)
+      LH_NX; /* same storage object, new bytes: saved views stay valid */
   lh_status (*full_free)(lh_run *, uint32_t g) LH_NX;
   lh_status (*grad_alloc)(lh_run *, uint32_t g) LH_NX; /* zeroed; .grad of the members point into it */
   lh_status (*grad_free)(lh_run *, uint32_t g) LH_NX;

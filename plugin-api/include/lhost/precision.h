@@ -21,10 +21,10 @@ typedef struct lh_policy { /* dtype with bits == 0: leave as it is */
 typedef struct lh_precision lh_precision;
 typedef struct lh_precision_v0 {
   LH_OBJECT(lh_precision);
-  lh_status (*policy)(lh_precision *, lh_policy *out) LH_NX;         /* required; [main] */
-  lh_status (*enter)(lh_precision *, const lh_step *) LH_NX;         /* before a model's step; [train] */
-  lh_status (*leave)(lh_precision *, const lh_step *) LH_NX;         /* after it, before backward; [train] */
-  double (*loss_scale)(lh_precision *) LH_NX;                        /* NULL: 1; [train] */
+  lh_status (*policy)(lh_precision *, lh_policy *out) LH_NX; /* required; [main] */
+  lh_status (*enter)(lh_precision *, const lh_step *) LH_NX; /* before a model's step; [train] */
+  lh_status (*leave)(lh_precision *, const lh_step *) LH_NX; /* after it, before backward; [train] */
+  double (*loss_scale)(lh_precision *) LH_NX;                /* NULL: 1; [train] */
   /* After a step: found_inf 1 = some gradient was not finite and the step was skipped. [train] */
   lh_status (*update)(lh_precision *, lh_bool found_inf) LH_NX;
 } lh_precision_v0;

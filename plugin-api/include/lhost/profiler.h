@@ -11,9 +11,9 @@ extern "C" {
 #define LH_PROFILER_KIND "profiler/0.1"
 
 enum {
-  LH_SPAN_STEP = 0,      /* a whole training micro-batch with its optimizer step */
-  LH_SPAN_DATA = 1,      /* waiting for the next batch */
-  LH_SPAN_FORWARD = 2,   /* training_step */
+  LH_SPAN_STEP = 0,    /* a whole training micro-batch with its optimizer step */
+  LH_SPAN_DATA = 1,    /* waiting for the next batch */
+  LH_SPAN_FORWARD = 2, /* training_step */
   LH_SPAN_BACKWARD = 3,
   LH_SPAN_SYNC = 4,      /* strategy: gradients of the other ranks */
   LH_SPAN_OPTIMIZER = 5, /* clipping and update */
@@ -28,8 +28,9 @@ typedef struct lh_profiler_v0 {
   LH_OBJECT(lh_profiler);
   /* *mask: bit (1 << LH_SPAN_x) for each span wanted; others cost nothing. required; [main] */
   lh_status (*start)(lh_profiler *, const lh_run_info *, uint64_t *mask) LH_NX;
-  void (*begin)(lh_profiler *, int32_t span, int64_t monotonic_ns) LH_NX; /* required; no allocation; [train] */
-  void (*end)(lh_profiler *, int32_t span, int64_t monotonic_ns) LH_NX;   /* required; no allocation; [train] */
+  void (*begin)(lh_profiler *, int32_t span, int64_t monotonic_ns)
+      LH_NX;                                                            /* required; no allocation; [train] */
+  void (*end)(lh_profiler *, int32_t span, int64_t monotonic_ns) LH_NX; /* required; no allocation; [train] */
   /* Write the report below the run's folder; *summary: text for the terminal, borrowed until destroy. [main] */
   lh_status (*stop)(lh_profiler *, lh_str *summary) LH_NX;
 } lh_profiler_v0;

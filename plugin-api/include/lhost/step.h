@@ -10,14 +10,14 @@ extern "C" {
 enum { LH_STEP_SANITY = 1 /* this validation is the check before training: nothing of it is kept */ };
 typedef struct lh_step {
   uint32_t size, flags;
-  int64_t global_step; /* optimizer rounds done; in after_step the one just taken counts */
-  int64_t epoch;       /* the running one, from 0 */
-  int64_t batch;       /* the running micro-batch of the stage, from 0 */
-  int64_t samples;     /* training samples seen, over all ranks */
+  int64_t global_step;        /* optimizer rounds done; in after_step the one just taken counts */
+  int64_t epoch;              /* the running one, from 0 */
+  int64_t batch;              /* the running micro-batch of the stage, from 0 */
+  int64_t samples;            /* training samples seen, over all ranks */
   int32_t micro, micro_count; /* place in the accumulation window */
-  lh_bool last_micro;  /* gradients are synchronised after this micro-batch */
-  int32_t stage;       /* LH_STAGE_* */
-  double lr;           /* of the first parameter group */
+  lh_bool last_micro;         /* gradients are synchronised after this micro-batch */
+  int32_t stage;              /* LH_STAGE_* */
+  double lr;                  /* of the first parameter group */
 } lh_step;
 
 typedef struct lh_env { /* who this process is; from the launcher */
@@ -33,14 +33,15 @@ enum {
   LH_ON_START = 0,
   LH_ON_END = 1,
   LH_ON_EPOCH_START = 2,
-  LH_ON_EPOCH_END = 3, /* FIT: after the last batch and the validation due there; the epoch's means are final */
+  LH_ON_EPOCH_END =
+      3, /* FIT: after the last batch and the validation due there; the epoch's means are final */
   LH_ON_BATCH_START = 4,
   LH_ON_BATCH_END = 5,
   LH_ON_BEFORE_STEP = 6, /* FIT: gradients are unscaled, synchronised, not yet clipped */
   LH_ON_EXCEPTION = 7,   /* the run fails: `trainer.failure` has the text */
   LH_ON_CHECKPOINT = 8   /* a checkpoint file has just been completed */
 };
-#define LH_EVENT(stage, what) ((stage) * 16 + (what))
+#define LH_EVENT(stage, what) ((stage)*16 + (what))
 
 #ifdef __cplusplus
 }

@@ -29,7 +29,7 @@ typedef struct lh_tensor_v0 { /* [any] */
   lh_status (*narrow)(lh_tensor *, int64_t start, int64_t len, lh_tensor **out) LH_NX;
   lh_bool (*unique)(const lh_tensor *) LH_NX; /* nobody else holds the tensor or its bytes: reusable */
   uint64_t (*list_size)(const lh_list *) LH_NX;
-  lh_tensor *(*list_at)(const lh_list *, uint64_t i) LH_NX; /* borrowed as long as the list is */
+  lh_tensor *(*list_at)(const lh_list *, uint64_t i)LH_NX; /* borrowed as long as the list is */
 } lh_tensor_v0;
 
 #define LH_TENSOR_OPS_SERVICE "lhost.tensor_ops/0"

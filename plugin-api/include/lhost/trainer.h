@@ -13,8 +13,8 @@ typedef struct lh_trainer_info { /* constant while a stage runs; -1 = no limit, 
   lh_str run_dir;
   lh_str model; /* name of the model component */
   int64_t max_epochs, max_steps;
-  int64_t batches;  /* micro-batches in one pass of the running stage, on this rank */
-  int64_t samples;  /* samples of that pass, over all ranks */
+  int64_t batches; /* micro-batches in one pass of the running stage, on this rank */
+  int64_t samples; /* samples of that pass, over all ranks */
 } lh_trainer_info;
 typedef struct lh_metric_value {
   lh_str name;
@@ -29,8 +29,8 @@ typedef struct lh_group_state { /* a parameter group of the optimizer */
 #define LH_TRAINER_SERVICE "lhost.trainer/0"
 typedef struct lh_trainer_v0 {
   uint32_t size, rsvd0;
-  const lh_step *(*step)(lh_run *) LH_NX; /* borrowed for the run */
-  const lh_env *(*env)(lh_run *) LH_NX;   /* borrowed for the run */
+  const lh_step *(*step)(lh_run *)LH_NX; /* borrowed for the run */
+  const lh_env *(*env)(lh_run *)LH_NX;   /* borrowed for the run */
   void (*info)(lh_run *, lh_trainer_info *out) LH_NX;
   /* Last known value of a metric, its epoch value once there is one. 0: no such metric so far. */
   lh_bool (*metric)(lh_run *, lh_str name, double *out) LH_NX;
@@ -39,7 +39,7 @@ typedef struct lh_trainer_v0 {
   uint64_t (*groups)(lh_run *, const lh_group_state **out) LH_NX; /* borrowed until the next call */
   /* End training after the running step or epoch, once min_epochs and min_steps are met. */
   void (*stop)(lh_run *, lh_str reason) LH_NX;
-  lh_str (*failure)(lh_run *) LH_NX; /* in LH_ON_EXCEPTION: the text; else empty */
+  lh_str (*failure)(lh_run *) LH_NX;    /* in LH_ON_EXCEPTION: the text; else empty */
   lh_str (*checkpoint)(lh_run *) LH_NX; /* in LH_ON_CHECKPOINT: the file just completed; else empty */
   /* what predict_step returned for the running batch: handles borrowed until the event returns */
   uint64_t (*predictions)(lh_run *, lh_tensor *const **out) LH_NX;
@@ -48,10 +48,10 @@ typedef struct lh_trainer_v0 {
 #define LH_TERMINAL_SERVICE "lhost.terminal/0"
 typedef struct lh_terminal_v0 {
   uint32_t size, rsvd0;
-  lh_bool (*is_tty)(void) LH_NX;   /* 0 also when output is turned off */
-  lh_bool (*colour)(void) LH_NX;   /* escape sequences are wanted */
-  lh_bool (*enabled)(void) LH_NX;  /* 0 under -q and on other ranks than 0 */
-  int32_t (*width)(void) LH_NX;    /* columns; 80 when not a terminal */
+  lh_bool (*is_tty)(void) LH_NX;  /* 0 also when output is turned off */
+  lh_bool (*colour)(void) LH_NX;  /* escape sequences are wanted */
+  lh_bool (*enabled)(void) LH_NX; /* 0 under -q and on other ranks than 0 */
+  int32_t (*width)(void) LH_NX;   /* columns; 80 when not a terminal */
   /* One line that is painted over by the next; empty removes it. Nothing when not a terminal. */
   void (*status_line)(lh_str text) LH_NX;
   void (*print)(lh_str text) LH_NX; /* one or several lines that stay; a newline is added */

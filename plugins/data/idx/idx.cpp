@@ -13,9 +13,11 @@ struct Options {
   double scale = 1.0;
   int64_t classes = 0;
   static void describe(lhost::Describe<Options>& d) {
-    d(&Options::train_images, "train.images", "idx file with the training images, plain or gzip").must_exist();
+    d(&Options::train_images, "train.images", "idx file with the training images, plain or gzip")
+        .must_exist();
     d(&Options::train_labels, "train.labels", "idx file with their labels").must_exist();
-    d(&Options::val_images, "val.images", "images for validation; see also the host's key split").must_exist();
+    d(&Options::val_images, "val.images", "images for validation; see also the host's key split")
+        .must_exist();
     d(&Options::val_labels, "val.labels", "their labels").must_exist();
     d(&Options::test_images, "test.images", "images for the test").must_exist();
     d(&Options::test_labels, "test.labels", "their labels").must_exist();

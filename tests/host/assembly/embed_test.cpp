@@ -18,11 +18,13 @@ struct Embedded : testing::Test {
   Embedded() {
     setenv("XDG_CACHE_HOME", LHOST_TEST_BIN "/../tests/cache", 1);
     unsetenv("LHOST_SET");
-    o.manifest = dir.write("t.toml",
-                           "[run]\nname = \"t\"\ndir = \"runs\"\n[trainer]\nmax_epochs = 5\nnum_sanity_val_steps = 0\nthreads = 1\n"
-                           "[model]\nuse = \"mock_linear\"\ninputs = 2\nclasses = 1\nloss = \"mse\"\n"
-                           "[data]\nuse = \"mock_data\"\nsamples = 8\nval_samples = 4\ntest_samples = 4\nbatch_size = 2\n"
-                           "[optimizer]\nuse = \"sgd\"\nlr = 0.1\n[[checkpoint]]\nuse = \"torch\"\nmonitor = \"val_loss\"\n");
+    o.manifest = dir.write(
+        "t.toml",
+        "[run]\nname = \"t\"\ndir = \"runs\"\n[trainer]\nmax_epochs = 5\nnum_sanity_val_steps = 0\nthreads = "
+        "1\n"
+        "[model]\nuse = \"mock_linear\"\ninputs = 2\nclasses = 1\nloss = \"mse\"\n"
+        "[data]\nuse = \"mock_data\"\nsamples = 8\nval_samples = 4\ntest_samples = 4\nbatch_size = 2\n"
+        "[optimizer]\nuse = \"sgd\"\nlr = 0.1\n[[checkpoint]]\nuse = \"torch\"\nmonitor = \"val_loss\"\n");
     o.overrides = {"trainer.max_epochs=3"};
     o.plugin_dirs = {LHOST_TEST_MOCK "/plugins"};
     o.prefix = LHOST_TEST_BIN "/..";
@@ -59,7 +61,8 @@ TEST_F(Embedded, MetricsOfATestHaveTheirTestNames) {
 }
 
 TEST_F(Embedded, OneProcessMayRunAgainAndAgain) {
-  for (int n = 0; n < 3; ++n) EXPECT_EQ(lhost::run_manifest(o).run_folder, dir / ("runs/t/version_" + std::to_string(n)));
+  for (int n = 0; n < 3; ++n)
+    EXPECT_EQ(lhost::run_manifest(o).run_folder, dir / ("runs/t/version_" + std::to_string(n)));
 }
 
 TEST_F(Embedded, ItMayTalk) {

@@ -67,13 +67,16 @@ TEST(ReadFile, GivesEveryByte) {
 }
 
 TEST(ReadFile, DoesNotTrustTheSizeThatTheSystemTells) {
-  EXPECT_THAT(read_file("/proc/self/status"), AllOf(HasSubstr("Name:"), HasSubstr("VmSize:")));  // says 0 bytes
+  EXPECT_THAT(read_file("/proc/self/status"),
+              AllOf(HasSubstr("Name:"), HasSubstr("VmSize:")));  // says 0 bytes
 }
 
 TEST(ReadFile, NamesPathAndReason) {
   const TempDir dir;
-  EXPECT_THAT(refused([&] { read_file(dir / "none"); }), AllOf(HasSubstr(dir / "none"), HasSubstr("No such file")));
-  EXPECT_THAT(refused([&] { read_file(dir.path()); }), AllOf(HasSubstr(dir.path()), HasSubstr("Is a directory")));
+  EXPECT_THAT(refused([&] { read_file(dir / "none"); }),
+              AllOf(HasSubstr(dir / "none"), HasSubstr("No such file")));
+  EXPECT_THAT(refused([&] { read_file(dir.path()); }),
+              AllOf(HasSubstr(dir.path()), HasSubstr("Is a directory")));
 }
 
 TEST(MakeFolders, MakesAllThatAreMissing) {
@@ -82,7 +85,8 @@ TEST(MakeFolders, MakesAllThatAreMissing) {
   make_folders(dir / "a/b/c");
   EXPECT_TRUE(fs::is_directory(dir / "a/b/c"));
   dir.write("file", "");
-  EXPECT_THAT(refused([&] { make_folders(dir / "file/b"); }), AllOf(HasSubstr(dir / "file/b"), HasSubstr("Not a directory")));
+  EXPECT_THAT(refused([&] { make_folders(dir / "file/b"); }),
+              AllOf(HasSubstr(dir / "file/b"), HasSubstr("Not a directory")));
 }
 
 TEST(AtomicFileOf, IsThereCompleteOrNotAtAll) {
@@ -130,7 +134,8 @@ TEST(AtomicFileOf, ThatCannotTakeItsNameLeavesNothing) {
 
 TEST(AtomicFileOf, NeedsItsFolder) {
   const TempDir dir;
-  EXPECT_THAT(refused([&] { AtomicFile file(dir / "none/x"); }), AllOf(HasSubstr(dir / "none/x"), HasSubstr("No such file")));
+  EXPECT_THAT(refused([&] { AtomicFile file(dir / "none/x"); }),
+              AllOf(HasSubstr(dir / "none/x"), HasSubstr("No such file")));
 }
 
 TEST(AtomicFileOf, ReplacesALinkNotWhatItPointsTo) {
@@ -157,14 +162,17 @@ TEST(RemoveLeftovers, TakesFilesOfDeadWritersOnly) {
   const pid_t dead = fork();
   if (dead == 0) _exit(0);
   ASSERT_EQ(waitpid(dead, nullptr, 0), dead);
-  const auto mark = [](const std::string& stem, const std::string& pid) { return stem + ".lhost-tmp-" + pid; };
+  const auto mark = [](const std::string& stem, const std::string& pid) {
+    return stem + ".lhost-tmp-" + pid;
+  };
   dir.write(mark("a.ckpt", std::to_string(dead)), "");
   dir.write(mark("b.ckpt", std::to_string(getpid())), "");
   dir.write(mark("c.ckpt", "1"), "");
   dir.write(mark("d.ckpt", "junk"), "");
   dir.write("e.ckpt", "");
   remove_leftovers(dir.path());
-  EXPECT_THAT(names_in(dir.path()), ElementsAre(mark("b.ckpt", std::to_string(getpid())), mark("c.ckpt", "1"), "e.ckpt"));
+  EXPECT_THAT(names_in(dir.path()),
+              ElementsAre(mark("b.ckpt", std::to_string(getpid())), mark("c.ckpt", "1"), "e.ckpt"));
 }
 
 TEST(RemoveLeftovers, OfNoFolderDoesNothing) {

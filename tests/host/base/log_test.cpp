@@ -58,7 +58,8 @@ TEST_F(Log, TheFileHoldsEverythingWhateverIsShown) {
   shown(0);
   const std::string text = dir.read("host.log");
   EXPECT_EQ(text.rfind("of an earlier life\n", 0), 0u);
-  for (const char* message : {"a debug\n", "an info\n", "a warning\n", "an error\n"}) EXPECT_THAT(text, HasSubstr(message));
+  for (const char* message : {"a debug\n", "an info\n", "a warning\n", "an error\n"})
+    EXPECT_THAT(text, HasSubstr(message));
 }
 
 TEST_F(Log, AnEmptyPathClosesTheFile) {

@@ -173,7 +173,8 @@ TEST_F(Piped, LinesOfManyThreadsStayWhole) {
   std::vector<std::thread> threads;
   for (char c : {'a', 'b', 'c'})
     threads.emplace_back([c] {
-      for (int i = 0; i < 30; ++i) Terminal::get().print(std::string(6000, c));  // more than a pipe takes at once
+      for (int i = 0; i < 30; ++i)
+        Terminal::get().print(std::string(6000, c));  // more than a pipe takes at once
     });
   for (std::thread& t : threads) t.join();
   const std::string text = GetCapturedStdout();

@@ -64,7 +64,8 @@ TEST(Significant, HasFourDigits) {
 
 TEST(Exact, ReadsBackAsTheSameNumber) {
   using Limits = std::numeric_limits<double>;
-  for (double v : {0.1, 1.0 / 3, -2.5, 1e300, 123456789.125, Limits::max(), Limits::min(), Limits::denorm_min(), Limits::epsilon(), 0.0})
+  for (double v : {0.1, 1.0 / 3, -2.5, 1e300, 123456789.125, Limits::max(), Limits::min(),
+                   Limits::denorm_min(), Limits::epsilon(), 0.0})
     EXPECT_EQ(std::strtod(exact(v).c_str(), nullptr), v) << exact(v);
   EXPECT_TRUE(std::signbit(std::strtod(exact(-0.0).c_str(), nullptr)));
 }
@@ -96,7 +97,8 @@ TEST(Split, KeepsEmptyParts) {
 
 TEST(UtcTime, IsTheCalendarsDate) {
   EXPECT_EQ(utc_time(0), "1970-01-01T00:00:00Z");
-  EXPECT_EQ(utc_time(951782400'999999999), "2000-02-29T00:00:00Z");  // 30 years with 7 leap days, then 59 days
+  EXPECT_EQ(utc_time(951782400'999999999),
+            "2000-02-29T00:00:00Z");  // 30 years with 7 leap days, then 59 days
   EXPECT_EQ(utc_time(int64_t{20787} * 86400 * 1000000000 + int64_t{20 * 3600 + 47 * 60 + 9} * 1000000000),
             "2026-11-30T20:47:09Z");  // 56 years with 14 leap days, then 333 days
 }

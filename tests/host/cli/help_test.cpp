@@ -4,7 +4,8 @@
 namespace cli_test {
 namespace {
 
-const char* const kCommands[] = {"run", "validate", "test", "plan", "list", "inspect", "doctor", "version", "help"};
+const char* const kCommands[] = {"run",     "validate", "test",    "plan", "list",
+                                 "inspect", "doctor",   "version", "help"};
 
 struct Help : Cli {};
 
@@ -44,11 +45,14 @@ TEST_F(Help, OnSomethingUnknownNamesTheTopics) {
 }
 
 TEST_F(Help, AMisspeltCommandGetsASuggestion) {
-  EXPECT_EQ(refused(2, "docter"), "error: no command \"docter\"; did you mean \"doctor\"? (run, validate, test, plan, list, inspect, "
-                                  "doctor, version, help)\n");
+  EXPECT_EQ(
+      refused(2, "docter"),
+      "error: no command \"docter\"; did you mean \"doctor\"? (run, validate, test, plan, list, inspect, "
+      "doctor, version, help)\n");
   EXPECT_THAT(refused(2, "-q valdate x.toml"), HasSubstr("did you mean \"validate\"?"));
   EXPECT_THAT(refused(2, "--color never insepct sgd"), HasSubstr("did you mean \"inspect\"?"));
-  EXPECT_THAT(refused(2, "frobnicate"), AllOf(HasSubstr("no command \"frobnicate\""), Not(HasSubstr("did you mean"))));
+  EXPECT_THAT(refused(2, "frobnicate"),
+              AllOf(HasSubstr("no command \"frobnicate\""), Not(HasSubstr("did you mean"))));
   EXPECT_THAT(refused(2, "''"), HasSubstr("no command \"\""));
 }
 
@@ -94,18 +98,23 @@ TEST_F(Doctor, FindsNothingWrongWithAGoodInstallation) {
 
 TEST_F(Doctor, CountsProblemsAndFails) {
   prefix_file("lib/lhost/plugins/1/logger/broken.so", "not a library");
-  EXPECT_THAT(refused(3, "doctor"), AllOf(HasSubstr("plugin        problem: PREFIX/lib/lhost/plugins/1/logger/broken.so: "),
-                                          testing::EndsWith("\n1 problem\n")));
+  EXPECT_THAT(refused(3, "doctor"),
+              AllOf(HasSubstr("plugin        problem: PREFIX/lib/lhost/plugins/1/logger/broken.so: "),
+                    testing::EndsWith("\n1 problem\n")));
   torch("2.10.9");
-  EXPECT_THAT(refused(3, "doctor"), AllOf(HasSubstr("libtorch      problem: PREFIX/libtorch is LibTorch 2.10.9"), testing::EndsWith("\n2 problems\n")));
+  EXPECT_THAT(refused(3, "doctor"),
+              AllOf(HasSubstr("libtorch      problem: PREFIX/libtorch is LibTorch 2.10.9"),
+                    testing::EndsWith("\n2 problems\n")));
   torch("2.11.0");
   fs::remove(prefix / "lib/lhost/liblhost_engine.so");
-  EXPECT_THAT(refused(3, "doctor"), HasSubstr("engine        problem: PREFIX/lib/lhost/liblhost_engine.so is missing"));
+  EXPECT_THAT(refused(3, "doctor"),
+              HasSubstr("engine        problem: PREFIX/lib/lhost/liblhost_engine.so is missing"));
 }
 
 TEST_F(Doctor, TellsWhatTheEnvironmentSays) {
   EXPECT_THAT(screen("doctor", "OMP_NUM_THREADS=3 LHOST_SET=run.seed=1"),
-              AllOf(HasSubstr("OMP_NUM_THREADS=3"), HasSubstr("set trainer.threads"), HasSubstr("LHOST_SET=run.seed=1")));
+              AllOf(HasSubstr("OMP_NUM_THREADS=3"), HasSubstr("set trainer.threads"),
+                    HasSubstr("LHOST_SET=run.seed=1")));
 }
 
 TEST_F(Doctor, LooksIntoTheFoldersThatAreNamed) {

@@ -16,13 +16,15 @@ using Inspect = List;
 TEST_F(List, IsTheGoldenScreen) { expect_golden("list", screen("list")); }
 
 TEST_F(List, MayBeOfOneKind) {
-  EXPECT_EQ(screen("list optimizer"),
-            "optimizer     sgd               1.0.0    installation  PREFIX/lib/lhost/plugins/1/optimizer/sgd.so\n");
+  EXPECT_EQ(
+      screen("list optimizer"),
+      "optimizer     sgd               1.0.0    installation  PREFIX/lib/lhost/plugins/1/optimizer/sgd.so\n");
   EXPECT_EQ(screen("list collective"), "");
 }
 
 TEST_F(List, OfAnUnknownKindNamesTheKinds) {
-  EXPECT_THAT(refused(2, "list loggers"), AllOf(HasSubstr("no kind \"loggers\"; did you mean \"logger\"?"), HasSubstr("accelerator, callback")));
+  EXPECT_THAT(refused(2, "list loggers"), AllOf(HasSubstr("no kind \"loggers\"; did you mean \"logger\"?"),
+                                                HasSubstr("accelerator, callback")));
 }
 
 TEST_F(List, FoldersAreSearchedInOrder) {
@@ -30,16 +32,19 @@ TEST_F(List, FoldersAreSearchedInOrder) {
   const std::string text = screen("list callback --plugin-dir " + a + " --plugin-dir " + b);
   EXPECT_EQ(text,
             "callback      plain             1.0.0    --plugin-dir  PREFIX/b/plain.so\n"
-            "callback      progress          1.0.0    installation  PREFIX/lib/lhost/plugins/1/callback/progress.so\n"
+            "callback      progress          1.0.0    installation  "
+            "PREFIX/lib/lhost/plugins/1/callback/progress.so\n"
             "callback      same_component    1.0.0    --plugin-dir  PREFIX/a/same_component_a.so\n"
-            "callback      same_component    1.0.0    --plugin-dir  PREFIX/b/same_component_b.so  (hidden by the one above)\n");
+            "callback      same_component    1.0.0    --plugin-dir  PREFIX/b/same_component_b.so  (hidden by "
+            "the one above)\n");
   EXPECT_THAT(screen("list callback", "LHOST_PLUGIN_PATH=" + b), HasSubstr("LHOST_PLUGIN_PATH"));
 }
 
 TEST_F(List, APluginFolderMustExist) {
   for (const char* command : {"list", "doctor", "inspect sgd", "plan t.toml", "run t.toml"}) {
     file("t.toml", manifest());
-    EXPECT_THAT(refused(2, std::string(command) + " --plugin-dir none"), HasSubstr("--plugin-dir: found \"none\""));
+    EXPECT_THAT(refused(2, std::string(command) + " --plugin-dir none"),
+                HasSubstr("--plugin-dir: found \"none\""));
   }
 }
 
@@ -51,8 +56,9 @@ TEST_F(List, NamesWhatIsRefusedAndWhy) {
 
 TEST_F(List, OfNothingSaysWhereItLooked) {
   fs::remove_all(prefix / "lib/lhost/plugins");
-  EXPECT_EQ(screen("list"), "no plugin is installed in:\n  PREFIX/.local/share/lhost/plugins/1  (user)\n"
-                            "  PREFIX/lib/lhost/plugins/1  (installation)\n");
+  EXPECT_EQ(screen("list"),
+            "no plugin is installed in:\n  PREFIX/.local/share/lhost/plugins/1  (user)\n"
+            "  PREFIX/lib/lhost/plugins/1  (installation)\n");
 }
 
 TEST_F(Inspect, IsTheGoldenScreen) { expect_golden("inspect", screen("inspect sgd")); }
@@ -60,7 +66,8 @@ TEST_F(Inspect, IsTheGoldenScreen) { expect_golden("inspect", screen("inspect sg
 TEST_F(Inspect, ANameAKindOrAPathAreTheSame) {
   const std::string text = screen("inspect sgd");
   EXPECT_EQ(screen("inspect optimizer/sgd"), text);
-  EXPECT_EQ(screen("inspect " + (prefix / "lib/lhost/plugins/1/optimizer/sgd.so")).substr(0, 30), text.substr(0, 30));
+  EXPECT_EQ(screen("inspect " + (prefix / "lib/lhost/plugins/1/optimizer/sgd.so")).substr(0, 30),
+            text.substr(0, 30));
   fs::copy_file(LHOST_TEST_PLUGINS "/optimizer/sgd.so", work() + "/mine.so");
   const std::string mine = screen("inspect ./mine.so");
   EXPECT_THAT(mine, HasSubstr("file    WORK/mine.so\n"));
@@ -68,7 +75,8 @@ TEST_F(Inspect, ANameAKindOrAPathAreTheSame) {
 }
 
 TEST_F(Inspect, AnUnknownNameGetsASuggestion) {
-  EXPECT_EQ(refused(2, "inspect sdg"), "error: no component \"sdg\" is installed; did you mean \"sgd\"? (lhost list shows all)\n");
+  EXPECT_EQ(refused(2, "inspect sdg"),
+            "error: no component \"sdg\" is installed; did you mean \"sgd\"? (lhost list shows all)\n");
   EXPECT_THAT(refused(2, "inspect optimizer/csv"), HasSubstr("no component \"optimizer/csv\""));
   EXPECT_THAT(refused(2, "inspect frobnicate"), Not(HasSubstr("did you mean")));
   EXPECT_THAT(refused(2, "inspect ''"), HasSubstr("no component \"\""));
@@ -77,21 +85,26 @@ TEST_F(Inspect, AnUnknownNameGetsASuggestion) {
 TEST_F(Inspect, AFileThatIsNoPluginIsRefused) {
   file("x.so", "not a library");
   EXPECT_THAT(refused(4, "inspect ./x.so"), HasSubstr("x.so"));
-  EXPECT_THAT(refused(4, "inspect " + folder("a", {"other_major"}) + "/other_major.so"), HasSubstr("other_major.so"));
+  EXPECT_THAT(refused(4, "inspect " + folder("a", {"other_major"}) + "/other_major.so"),
+              HasSubstr("other_major.so"));
   EXPECT_THAT(refused(4, "inspect other_major --plugin-dir " + prefix / "a"), HasSubstr("other_major.so"));
 }
 
 TEST_F(Inspect, ShowsTheComponentThatWasAskedFor) {
   const std::string dir = " --plugin-dir " + folder("a", {"two_kinds"});
-  EXPECT_THAT(screen("inspect logger/two_kinds" + dir), AllOf(HasSubstr("\nlogger  two_kinds  "), Not(HasSubstr("\ncallback  "))));
-  EXPECT_THAT(screen("inspect callback/two_kinds" + dir), AllOf(HasSubstr("\ncallback  two_kinds  "), Not(HasSubstr("\nlogger  "))));
-  EXPECT_THAT(screen("inspect two_kinds" + dir), AllOf(HasSubstr("\ncallback  two_kinds  "), HasSubstr("\nlogger  two_kinds  ")));
+  EXPECT_THAT(screen("inspect logger/two_kinds" + dir),
+              AllOf(HasSubstr("\nlogger  two_kinds  "), Not(HasSubstr("\ncallback  "))));
+  EXPECT_THAT(screen("inspect callback/two_kinds" + dir),
+              AllOf(HasSubstr("\ncallback  two_kinds  "), Not(HasSubstr("\nlogger  "))));
+  EXPECT_THAT(screen("inspect two_kinds" + dir),
+              AllOf(HasSubstr("\ncallback  two_kinds  "), HasSubstr("\nlogger  two_kinds  ")));
 }
 
 TEST_F(Inspect, NamesEveryTypeOfOption) {
   const std::string text = screen("inspect all_options --plugin-dir " + folder("a", {"all_options"}));
-  for (const char* type : {" bool ", " int ", " float ", " string ", " path ", " enum ", " size ", " duration ", " list of int ",
-                           " list of float ", " list of string ", " share ", " cadence "})
+  for (const char* type :
+       {" bool ", " int ", " float ", " string ", " path ", " enum ", " size ", " duration ", " list of int ",
+        " list of float ", " list of string ", " share ", " cadence "})
     EXPECT_THAT(text, HasSubstr(type));
 }
 

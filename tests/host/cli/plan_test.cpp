@@ -24,7 +24,8 @@ struct Plan : Cli {
 TEST_F(Plan, SaysWhereEveryValueComesFrom) {
   file("base.toml", "[trainer]\nmax_epochs = 5\nlog_every_n_steps = 7\n\n[run]\nseed = 1\n");
   file("t.toml", "extends = \"base.toml\"\n" + manifest());
-  const std::string text = plan("optimizer.momentum=0.9 trainer.max_steps=3", "LHOST_SET='run.seed=9;trainer.max_steps=2'");
+  const std::string text =
+      plan("optimizer.momentum=0.9 trainer.max_steps=3", "LHOST_SET='run.seed=9;trainer.max_steps=2'");
   EXPECT_EQ(origin(text, "run.name = \"t\""), "t.toml:3") << "the file";
   EXPECT_EQ(origin(text, "trainer.max_epochs = 1"), "t.toml:5") << "the file, over what it extends";
   EXPECT_EQ(origin(text, "trainer.log_every_n_steps = 7"), "base.toml:3") << "what it extends";
@@ -43,7 +44,10 @@ TEST_F(Plan, ShowsTheComponentsAndTheModelsSize) {
   EXPECT_THAT(text, HasSubstr("model          mock_linear     1.0.0   --plugin-dir "));
   EXPECT_THAT(text, HasSubstr("\nlogger[0]      csv "));
   // weight 1 x 2 and bias 1 in float32; the momentum is as large
-  EXPECT_THAT(text, HasSubstr("\nparameters     3 trainable; 12 B parameters, 12 B gradients, 12 B optimizer, 0 B buffers\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "\nparameters     3 trainable; 12 B parameters, 12 B gradients, 12 B optimizer, 0 B buffers\n"));
   EXPECT_THAT(text, HasSubstr("\ncheckpoints    checkpoints/{epoch}-{step} (1 kept)\n"));
   EXPECT_THAT(text, HasSubstr("\ninto           WORK/runs/t/version_N\n"));
 }

@@ -6,7 +6,9 @@ namespace {
 
 struct RunCommand : Cli {
   RunCommand() { file("t.toml", manifest()); }
-  std::string result(int version) const { return prefix.read("work/runs/t/version_" + std::to_string(version) + "/result.json"); }
+  std::string result(int version) const {
+    return prefix.read("work/runs/t/version_" + std::to_string(version) + "/result.json");
+  }
 };
 
 TEST_F(RunCommand, TrainsIntoANewFolder) {
@@ -24,7 +26,8 @@ TEST_F(RunCommand, TheManifestMayComeFromStandardInput) {
 
 TEST_F(RunCommand, GoesOnWhereItStopped) {
   screen("run t.toml" + mocks());
-  EXPECT_THAT(screen("run t.toml trainer.max_epochs=3 --resume last" + mocks()), HasSubstr("from  WORK/runs/t/version_0/"));
+  EXPECT_THAT(screen("run t.toml trainer.max_epochs=3 --resume last" + mocks()),
+              HasSubstr("from  WORK/runs/t/version_0/"));
   EXPECT_THAT(result(0), AllOf(HasSubstr("\"epochs\": 3"), HasSubstr("\"global_step\": 12")));
   EXPECT_FALSE(fs::exists(work() + "/runs/t/version_1"));
 }
@@ -32,7 +35,8 @@ TEST_F(RunCommand, GoesOnWhereItStopped) {
 TEST_F(RunCommand, AutoStartsWhereThereIsNothingToGoOnFrom) {
   EXPECT_THAT(screen("run t.toml --resume auto" + mocks()), Not(HasSubstr("\nfrom ")));
   EXPECT_THAT(screen("run t.toml trainer.max_epochs=2 --resume auto" + mocks()), HasSubstr("\nfrom "));
-  EXPECT_THAT(refused(2, "run t.toml run.name=other --resume last" + mocks()), HasSubstr("--resume last: no checkpoint"));
+  EXPECT_THAT(refused(2, "run t.toml run.name=other --resume last" + mocks()),
+              HasSubstr("--resume last: no checkpoint"));
 }
 
 TEST_F(RunCommand, ValidateAndTestMeasureACheckpoint) {
@@ -52,12 +56,16 @@ TEST_F(RunCommand, QuietSaysNothingUnlessSomethingIsWrong) {
 }
 
 TEST_F(RunCommand, EveryEndHasItsCode) {
-  EXPECT_THAT(refused(1, "run t.toml data.fail_at=5" + mocks()), HasSubstr("error: failed in data:mock_data"));
+  EXPECT_THAT(refused(1, "run t.toml data.fail_at=5" + mocks()),
+              HasSubstr("error: failed in data:mock_data"));
   EXPECT_THAT(refused(2, "run none.toml"), HasSubstr("none.toml does not exist"));
-  EXPECT_THAT(refused(2, "run t.toml trainer.max_epoch=1" + mocks()), HasSubstr("did you mean \"max_epochs\""));
+  EXPECT_THAT(refused(2, "run t.toml trainer.max_epoch=1" + mocks()),
+              HasSubstr("did you mean \"max_epochs\""));
   EXPECT_THAT(refused(2, "run t.toml optimizer.use=sdg" + mocks()), HasSubstr("sgd"));
   EXPECT_THAT(refused(2, "run t.toml novalue" + mocks()), HasSubstr("novalue"));
-  EXPECT_THAT(refused(4, "run t.toml 'callback+={plugin=\"" LHOST_TEST_FIXTURES "/other_major.so\", use=\"other_major\"}'" + mocks()),
+  EXPECT_THAT(refused(4, "run t.toml 'callback+={plugin=\"" LHOST_TEST_FIXTURES
+                         "/other_major.so\", use=\"other_major\"}'" +
+                             mocks()),
               HasSubstr("other_major.so"));
   file("blocked", "a file");
   EXPECT_THAT(refused(3, "run t.toml run.dir=blocked" + mocks()), HasSubstr("WORK/blocked"));
@@ -66,7 +74,8 @@ TEST_F(RunCommand, EveryEndHasItsCode) {
 }
 
 TEST_F(RunCommand, AnUnusableCommandLineLeavesNoTrace) {
-  for (const char* arguments : {"run t.toml trainer.max_epoch=1", "run t.toml --bogus", "run none.toml"}) refused(2, arguments + mocks());
+  for (const char* arguments : {"run t.toml trainer.max_epoch=1", "run t.toml --bogus", "run none.toml"})
+    refused(2, arguments + mocks());
   EXPECT_FALSE(fs::exists(work() + "/runs"));
 }
 

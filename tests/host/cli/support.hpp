@@ -27,9 +27,11 @@ class Cli : public testing::Test {
     std::error_code other_disk;
     fs::create_hard_link(LHOST_TEST_BIN "/lhost", prefix / "bin/lhost", other_disk);
     if (other_disk) fs::copy_file(LHOST_TEST_BIN "/lhost", prefix / "bin/lhost");
-    for (const char* plugin : {"accelerator/cpu", "callback/progress", "checkpointer/torch", "launcher/single", "logger/csv",
-                               "optimizer/sgd", "precision/32-true", "strategy/single"})
-      link(std::string(LHOST_TEST_PLUGINS "/") + plugin + ".so", std::string("lib/lhost/plugins/1/") + plugin + ".so");
+    for (const char* plugin :
+         {"accelerator/cpu", "callback/progress", "checkpointer/torch", "launcher/single", "logger/csv",
+          "optimizer/sgd", "precision/32-true", "strategy/single"})
+      link(std::string(LHOST_TEST_PLUGINS "/") + plugin + ".so",
+           std::string("lib/lhost/plugins/1/") + plugin + ".so");
     link(LHOST_TEST_MOCK "/lib/mock_engine.so", "lib/lhost/liblhost_engine.so");
     link(LHOST_TEST_SOURCE "/host/manifest/defaults.toml", "share/lhost/defaults.toml");
     torch("2.11.0");
@@ -50,7 +52,8 @@ class Cli : public testing::Test {
     return named(o.output);
   }
   // What it says when it must end with this code.
-  std::string refused(int exit_code, const std::string& arguments, const std::string& environment = "") const {
+  std::string refused(int exit_code, const std::string& arguments,
+                      const std::string& environment = "") const {
     const Outcome o = lhost(arguments, environment);
     EXPECT_EQ(o.exit_code, exit_code) << arguments << "\n" << o.output;
     return named(o.output);
@@ -89,8 +92,9 @@ class Cli : public testing::Test {
 
  private:
   std::string command(const std::string& arguments, const std::string& environment) const {
-    return "cd " + work() + " && env -i PATH=\"$PATH\" HOME=" + prefix.path() + " TERM=xterm LHOST_LIBTORCH=" + (prefix / "libtorch") +
-           " " + environment + " timeout --foreground 60 " + (prefix / "bin/lhost") + " " + arguments;
+    return "cd " + work() + " && env -i PATH=\"$PATH\" HOME=" + prefix.path() +
+           " TERM=xterm LHOST_LIBTORCH=" + (prefix / "libtorch") + " " + environment +
+           " timeout --foreground 60 " + (prefix / "bin/lhost") + " " + arguments;
   }
 };
 

@@ -74,21 +74,25 @@ void expect_required(const char* kind, const std::vector<Slot>& slots) {
   { #name, offsetof(table, name) }
 
 TEST(RequiredSlots, AreWhatTheHeadersSay) {
-  expect_required<Accelerator>("accelerator", {SLOT(lh_accelerator_v0, score), SLOT(lh_accelerator_v0, device_count),
-                                               SLOT(lh_accelerator_v0, open)});
+  expect_required<Accelerator>(
+      "accelerator",
+      {SLOT(lh_accelerator_v0, score), SLOT(lh_accelerator_v0, device_count), SLOT(lh_accelerator_v0, open)});
   expect_required<Callback>("callback", {SLOT(lh_callback_v0, events), SLOT(lh_callback_v0, on_event)});
-  expect_required<Checkpointer>("checkpointer", {SLOT(lh_checkpointer_v0, suffix), SLOT(lh_checkpointer_v0, save),
-                                                 SLOT(lh_checkpointer_v0, load)});
+  expect_required<Checkpointer>(
+      "checkpointer",
+      {SLOT(lh_checkpointer_v0, suffix), SLOT(lh_checkpointer_v0, save), SLOT(lh_checkpointer_v0, load)});
   expect_required<Collective>("collective", {SLOT(lh_collective_v0, init), SLOT(lh_collective_v0, all_reduce),
                                              SLOT(lh_collective_v0, broadcast)});
   expect_required<Data>("data", {SLOT(lh_data_v0, describe), SLOT(lh_data_v0, fetch)});
   expect_required<Launcher>("launcher", {SLOT(lh_launcher_v0, env)});
   expect_required<Logger>("logger", {SLOT(lh_logger_v1, open), SLOT(lh_logger_v1, record)});
-  expect_required<Model>("model", {SLOT(lh_model_v0, unit_count), SLOT(lh_model_v0, unit), SLOT(lh_model_v0, param_count),
-                                   SLOT(lh_model_v0, param), SLOT(lh_model_v0, set_mode), SLOT(lh_model_v0, training_step)});
+  expect_required<Model>(
+      "model", {SLOT(lh_model_v0, unit_count), SLOT(lh_model_v0, unit), SLOT(lh_model_v0, param_count),
+                SLOT(lh_model_v0, param), SLOT(lh_model_v0, set_mode), SLOT(lh_model_v0, training_step)});
   expect_required<Optimizer>("optimizer", {SLOT(lh_optimizer_v0, step)});
   expect_required<Precision>("precision", {SLOT(lh_precision_v0, policy)});
-  expect_required<Profiler>("profiler", {SLOT(lh_profiler_v0, start), SLOT(lh_profiler_v0, begin), SLOT(lh_profiler_v0, end)});
+  expect_required<Profiler>(
+      "profiler", {SLOT(lh_profiler_v0, start), SLOT(lh_profiler_v0, begin), SLOT(lh_profiler_v0, end)});
   expect_required<Scheduler>("scheduler", {SLOT(lh_scheduler_v0, rate)});
   expect_required<Strategy>("strategy", {SLOT(lh_strategy_v0, setup)});
 }
@@ -173,10 +177,12 @@ TEST(ComponentsOfARun, AreDestroyedInTheReverseOrderOfCreation) {
   destroyed().clear();
   {
     Components c;
-    c.profiler = Profiler(fill(profiler, {SLOT(lh_profiler_v0, start), SLOT(lh_profiler_v0, begin), SLOT(lh_profiler_v0, end)}));
+    c.profiler = Profiler(fill(
+        profiler, {SLOT(lh_profiler_v0, start), SLOT(lh_profiler_v0, begin), SLOT(lh_profiler_v0, end)}));
     c.strategy = Strategy(fill(strategy, {SLOT(lh_strategy_v0, setup)}));
-    c.model = Model(fill(model, {SLOT(lh_model_v0, unit_count), SLOT(lh_model_v0, unit), SLOT(lh_model_v0, param_count),
-                                 SLOT(lh_model_v0, param), SLOT(lh_model_v0, set_mode), SLOT(lh_model_v0, training_step)}));
+    c.model = Model(fill(
+        model, {SLOT(lh_model_v0, unit_count), SLOT(lh_model_v0, unit), SLOT(lh_model_v0, param_count),
+                SLOT(lh_model_v0, param), SLOT(lh_model_v0, set_mode), SLOT(lh_model_v0, training_step)}));
     c.optimizer = Optimizer(fill(optimizer, {SLOT(lh_optimizer_v0, step)}));
   }
   EXPECT_THAT(destroyed(), ElementsAre("optimizer", "model", "strategy", "profiler"));

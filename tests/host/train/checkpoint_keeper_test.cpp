@@ -25,7 +25,8 @@ const double nan = std::nan("");
 // ---- names
 
 std::string expanded(const std::string& pattern) {
-  return expand_filename(pattern, 3, 120, {{"val_loss", 0.3156, 0}, {"a/b", 2, 0}, {"big", 1e300, 0}, {"bad", nan, 0}});
+  return expand_filename(pattern, 3, 120,
+                         {{"val_loss", 0.3156, 0}, {"a/b", 2, 0}, {"big", 1e300, 0}, {"bad", nan, 0}});
 }
 
 TEST(CheckpointName, SaysNameAndValue) {
@@ -54,15 +55,17 @@ TEST(CheckpointName, OfAMetricNobodyLoggedIsNan) {
 }
 
 TEST(CheckpointName, HoldsAnyNumber) {
-  EXPECT_THAT(expanded("{big:f}"), testing::StartsWith("big=1000000000000000052504760255204420248704468581108159"));
+  EXPECT_THAT(expanded("{big:f}"),
+              testing::StartsWith("big=1000000000000000052504760255204420248704468581108159"));
   EXPECT_EQ(expanded("{big}"), "big=1e+300");
-  EXPECT_THAT(expanded("{big:d}"), testing::StartsWith("big=1000000000000000052504760255204420248704468581108159"));
+  EXPECT_THAT(expanded("{big:d}"),
+              testing::StartsWith("big=1000000000000000052504760255204420248704468581108159"));
   EXPECT_EQ(expanded("{val_loss:.9999f}").substr(0, 15), "val_loss=0.3156");
 }
 
 TEST(CheckpointName, APatternThatCannotBeReadIsTheUsersError) {
-  for (const char* bad : {"{epoch", "epoch}", "{}", "{:d}", "{epoch:02x}", "{epoch:s}", "{epoch:-3d}", "{epoch:%d}", "{epoch:*d}",
-                          "{a}}", "{epoch:1000000d}", "{epoch:1.2.f}"}) {
+  for (const char* bad : {"{epoch", "epoch}", "{}", "{:d}", "{epoch:02x}", "{epoch:s}", "{epoch:-3d}",
+                          "{epoch:%d}", "{epoch:*d}", "{a}}", "{epoch:1000000d}", "{epoch:1.2.f}"}) {
     try {
       check_filename_pattern(bad);
       ADD_FAILURE() << bad << " was accepted";
@@ -83,14 +86,17 @@ struct Keeper : testing::Test {
     policy.filename = "{epoch}";
   }
   CheckpointKeeper keeper() {
-    return {policy, dir.path(), ".ckpt", [this](const std::string& path, bool weights_only) { write(path, weights_only); }};
+    return {policy, dir.path(), ".ckpt",
+            [this](const std::string& path, bool weights_only) { write(path, weights_only); }};
   }
   void write(const std::string& path, bool weights_only) {
     if (during) during();
     write_atomically(path, weights_only ? "weights" : "all");
     ++written;
   }
-  CheckpointKeeper::Moment moment(int64_t epoch, bool validated = true) { return {epoch, 10 * (epoch + 1), &metrics, validated}; }
+  CheckpointKeeper::Moment moment(int64_t epoch, bool validated = true) {
+    return {epoch, 10 * (epoch + 1), &metrics, validated};
+  }
   void monitor(const std::string& name, int64_t top_k, bool larger_is_better = false) {
     policy.monitor = name;
     policy.save_top_k = top_k;
@@ -236,7 +242,8 @@ TEST_F(Keeper, AMonitorThatWasNotLoggedNamesWhatWas) {
     FAIL();
   } catch (const Failure& f) {
     EXPECT_EQ(f.code, Exit::failed);
-    EXPECT_STREQ(f.what(), "checkpoint[0].monitor: no metric \"val_los\" was logged so far; there are: val_loss, loss");
+    EXPECT_STREQ(f.what(),
+                 "checkpoint[0].monitor: no metric \"val_los\" was logged so far; there are: val_loss, loss");
   }
   Metrics nothing(train_test::engine());
   try {

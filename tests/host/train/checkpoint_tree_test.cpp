@@ -58,8 +58,10 @@ TEST_F(Tree, GivesWhatWasPutAndTheDefaultForAnythingElse) {
   EXPECT_EQ(tree.number({"f"}, -1), 0.5);
   EXPECT_EQ(tree.number({"i"}, -1), 7) << "a whole number is a number";
   EXPECT_EQ(tree.text({"s"}, "-"), "text");
-  for (const TreePath& other : {TreePath{"s"}, TreePath{"f"}, TreePath{"none"}, TreePath{}}) EXPECT_EQ(tree.integer(other, -1), -1);
-  for (const TreePath& other : {TreePath{"s"}, TreePath{"b"}, TreePath{"none"}}) EXPECT_EQ(tree.number(other, -1), -1);
+  for (const TreePath& other : {TreePath{"s"}, TreePath{"f"}, TreePath{"none"}, TreePath{}})
+    EXPECT_EQ(tree.integer(other, -1), -1);
+  for (const TreePath& other : {TreePath{"s"}, TreePath{"b"}, TreePath{"none"}})
+    EXPECT_EQ(tree.number(other, -1), -1);
   for (const TreePath& other : {TreePath{"i"}, TreePath{"none"}}) EXPECT_EQ(tree.text(other, "-"), "-");
 }
 
@@ -200,9 +202,15 @@ struct Stateful {
     table.size = sizeof table;
     table.destroy = [](lh_data*) {};
     table.describe = [](lh_data*, int32_t, lh_split*) -> lh_status { return nullptr; };
-    table.fetch = [](lh_data*, int32_t, const int64_t*, uint64_t, int64_t, void* const*) -> lh_status { return nullptr; };
-    table.save_state = [](lh_data* d, const lh_state_out* out) { return reinterpret_cast<Stateful*>(d)->save(*out); };
-    table.load_state = [](lh_data* d, const lh_state_in* in) { return reinterpret_cast<Stateful*>(d)->load(*in); };
+    table.fetch = [](lh_data*, int32_t, const int64_t*, uint64_t, int64_t, void* const*) -> lh_status {
+      return nullptr;
+    };
+    table.save_state = [](lh_data* d, const lh_state_out* out) {
+      return reinterpret_cast<Stateful*>(d)->save(*out);
+    };
+    table.load_state = [](lh_data* d, const lh_state_in* in) {
+      return reinterpret_cast<Stateful*>(d)->load(*in);
+    };
   }
   lh_status save(const lh_state_out& out) {
     lh_value v{};

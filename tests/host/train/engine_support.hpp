@@ -17,7 +17,8 @@ inline const lhost::Engine& engine() {
 // An owned handle to a float64 tensor.
 class Numbers {
  public:
-  explicit Numbers(const std::vector<double>& values) : Numbers(values, {static_cast<int64_t>(values.size())}) {}
+  explicit Numbers(const std::vector<double>& values)
+      : Numbers(values, {static_cast<int64_t>(values.size())}) {}
   Numbers(const std::vector<double>& values, const std::vector<int64_t>& shape) {
     lhost::check(engine().tensor.empty(nullptr, {LH_DEVICE_CPU, 0}, {LH_DT_FLOAT, 64, 1}, shape.data(),
                                        static_cast<uint32_t>(shape.size()), 0, &handle_));

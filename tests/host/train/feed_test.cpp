@@ -23,7 +23,8 @@ struct Samples {
     table.size = sizeof table;
     table.destroy = [](lh_data*) {};
     table.describe = [](lh_data*, int32_t, lh_split*) -> lh_status { return nullptr; };
-    table.fetch = [](lh_data* d, int32_t split, const int64_t* indices, uint64_t n, int64_t epoch, void* const* dst) {
+    table.fetch = [](lh_data* d, int32_t split, const int64_t* indices, uint64_t n, int64_t epoch,
+                     void* const* dst) {
       return reinterpret_cast<Samples*>(d)->fetch(split, indices, n, epoch, dst);
     };
   }
@@ -38,7 +39,9 @@ struct Samples {
     }
     for (uint64_t k = 0; k < n; ++k) {
       const int64_t i = indices[k];
-      if (i == fail_at) return make_status(LH_DATA_LOSS, "data:samples", "fetch", "sample " + std::to_string(i) + " is damaged");
+      if (i == fail_at)
+        return make_status(LH_DATA_LOSS, "data:samples", "fetch",
+                           "sample " + std::to_string(i) + " is damaged");
       if (i == throw_at) throw std::runtime_error("unguarded");
       static_cast<float*>(dst[0])[2 * k] = static_cast<float>(i);
       static_cast<float*>(dst[0])[2 * k + 1] = static_cast<float>(i) + 0.5f;
@@ -84,7 +87,9 @@ class FeedOf : public testing::TestWithParam<int32_t> {
     o.threads = GetParam();
     return o;
   }
-  std::unique_ptr<Feed> feed(const FeedOptions& o) { return std::make_unique<Feed>(data, engine(), nullptr, o, kFields, 2); }
+  std::unique_ptr<Feed> feed(const FeedOptions& o) {
+    return std::make_unique<Feed>(data, engine(), nullptr, o, kFields, 2);
+  }
   static std::vector<int64_t> indices(const lh_batch* b) { return elements<int64_t>(b->tensors[1]); }
   static std::vector<std::vector<int64_t>> rest(Feed& f) {
     std::vector<std::vector<int64_t>> all;
@@ -259,13 +264,16 @@ TEST_P(FeedOf, LeavesABatchToWhoeverKeepsIt) {
     f->start(counting(61), 0, 0, kNoLimit);  // the last batch is short
     std::vector<lh_tensor*> kept;
     while (const lh_batch* b = f->next())
-      for (int field = 0; field < 2; ++field) check(engine().tensor.retain(b->tensors[field], &kept.emplace_back()));
+      for (int field = 0; field < 2; ++field)
+        check(engine().tensor.retain(b->tensors[field], &kept.emplace_back()));
     f.reset();
     for (int64_t i = 0; i < 31; ++i) {
       const auto at = static_cast<size_t>(2 * i);
       const double first = static_cast<double>(2 * i);
-      EXPECT_THAT(elements<int64_t>(kept[at + 1]), ElementsAreArray(i == 30 ? Indices{60} : Indices{2 * i, 2 * i + 1}));
-      const double x = bits ? elements<double>(kept[at])[0] : static_cast<double>(elements<float>(kept[at])[0]);
+      EXPECT_THAT(elements<int64_t>(kept[at + 1]),
+                  ElementsAreArray(i == 30 ? Indices{60} : Indices{2 * i, 2 * i + 1}));
+      const double x =
+          bits ? elements<double>(kept[at])[0] : static_cast<double>(elements<float>(kept[at])[0]);
       EXPECT_EQ(x, first);
     }
     for (lh_tensor* t : kept) engine().tensor.release(t);

@@ -21,16 +21,20 @@ class Notes {
   explicit Notes(std::string name) : name_(std::move(name)) {
     table_.size = sizeof table_;
     table_.destroy = [](lh_logger*) {};
-    table_.open = [](lh_logger* l, const lh_run_info* i) { return of(l).call("open " + std::string(view(i->name)), 0); };
+    table_.open = [](lh_logger* l, const lh_run_info* i) {
+      return of(l).call("open " + std::string(view(i->name)), 0);
+    };
     table_.params = [](lh_logger* l, const lh_pair* p, uint64_t n) {
       std::string text = "params";
-      for (uint64_t k = 0; k < n; ++k) text += " " + std::string(view(p[k].key)) + "=" + std::string(view(p[k].value));
+      for (uint64_t k = 0; k < n; ++k)
+        text += " " + std::string(view(p[k].key)) + "=" + std::string(view(p[k].value));
       return of(l).call(text, 0);
     };
     table_.record = [](lh_logger* l, const lh_record* r) {
       std::string text = "record " + std::to_string(r->global_step);
       for (uint64_t k = 0; k < r->n_scalars; ++k)
-        text += " " + std::string(view(r->scalars[k].name)) + "=" + std::to_string(static_cast<int>(r->scalars[k].value));
+        text += " " + std::string(view(r->scalars[k].name)) + "=" +
+                std::to_string(static_cast<int>(r->scalars[k].value));
       return of(l).call(text, r->global_step);
     };
     table_.flush = [](lh_logger* l) { return of(l).call("flush", 0); };
@@ -54,7 +58,9 @@ class Notes {
   }
   // What the call beginning with this word does; `step`: of record.
   std::function<lh_status(const std::string& call, int64_t step)> act;
-  lh_status fail(const std::string& message) const { return make_status(LH_UNAVAILABLE, "logger:" + name_, "call", message); }
+  lh_status fail(const std::string& message) const {
+    return make_status(LH_UNAVAILABLE, "logger:" + name_, "call", message);
+  }
 
  private:
   static Notes& of(lh_logger* l) { return *reinterpret_cast<Notes*>(l); }
@@ -81,7 +87,9 @@ struct Writer : testing::Test {
     loggers.push_back(a.logger());
     loggers.push_back(b.logger());
   }
-  static LogRecord record(int64_t step) { return {0, step, 0, 0, 0, {{"m", static_cast<double>(10 * step)}}}; }
+  static LogRecord record(int64_t step) {
+    return {0, step, 0, 0, 0, {{"m", static_cast<double>(10 * step)}}};
+  }
   static void open(LogWriter& w) {
     lh_run_info info{};
     info.size = sizeof info;
@@ -120,8 +128,8 @@ TEST_F(Writer, EveryLoggerHearsEverythingInOrder) {
     w.close(LH_INTERNAL, "why");
   }
   for (Notes* n : {&a, &b})
-    EXPECT_THAT(n->calls(), ElementsAre("open run", "params lr=0.1", "record 1 x=1 y=2", "record 2 m=20", "record 3 m=30",
-                                        "flush", "close 13 why"));
+    EXPECT_THAT(n->calls(), ElementsAre("open run", "params lr=0.1", "record 1 x=1 y=2", "record 2 m=20",
+                                        "record 3 m=30", "flush", "close 13 why"));
 }
 
 TEST_F(Writer, StateIsLoadedBeforeALoggerIsOpened) {
@@ -156,7 +164,9 @@ TEST_F(Writer, StateThatCannotBeLoadedIsThatLoggersFailure) {
 TEST_F(Writer, StateThatCannotBeLoadedStopsTheRunOfALoggerThatMatters) {
   LogWriter w(loggers, {true});
   lh_run_info info{};
-  const auto load = [](size_t) { throw ComponentFailure(PluginError{LH_DATA_LOSS, "logger", "load_state", "no such byte"}); };
+  const auto load = [](size_t) {
+    throw ComponentFailure(PluginError{LH_DATA_LOSS, "logger", "load_state", "no such byte"});
+  };
   warnings([&] { EXPECT_THROW(w.open(info, {}, load), ComponentFailure); });
 }
 
@@ -198,7 +208,9 @@ TEST_F(Writer, ThreeFailuresInARowCloseALogger) {
 
 TEST_F(Writer, ASuccessForgivesFailures) {
   LogWriter w(loggers, {});
-  a.act = [this](const std::string& call, int64_t step) { return call == "record" && step % 3 ? a.fail("broken") : nullptr; };
+  a.act = [this](const std::string& call, int64_t step) {
+    return call == "record" && step % 3 ? a.fail("broken") : nullptr;
+  };
   open(w);
   warnings([&] {
     post(w, 1, 30);
@@ -235,7 +247,9 @@ TEST_F(Writer, AnExceptionThatLeavesALoggerIsItsFailure) {
 
 TEST_F(Writer, AFailureOfALoggerThatMattersEndsTheRunOnce) {
   LogWriter w(loggers, {true, false});
-  a.act = [this](const std::string& call, int64_t step) { return call == "record" && step == 2 ? a.fail("disk full") : nullptr; };
+  a.act = [this](const std::string& call, int64_t step) {
+    return call == "record" && step == 2 ? a.fail("disk full") : nullptr;
+  };
   open(w);
   warnings([&] {
     post(w, 1, 4);

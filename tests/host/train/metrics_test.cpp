@@ -56,14 +56,16 @@ Engine device_engine() {
 struct MetricsOf : testing::Test {
   MetricsOf() { held = read_back = 0; }
   Metrics m{engine()};
-  void log(const std::string& name, double value, uint32_t flags = 0, int32_t reduce = LH_MEAN, double weight = 1) {
+  void log(const std::string& name, double value, uint32_t flags = 0, int32_t reduce = LH_MEAN,
+           double weight = 1) {
     check(m.log_number(m.declare(name, flags, reduce), value, weight));
   }
   double known(const std::string& name) {
     double v = 0;
     return m.find(name, v) ? v : std::nan("not known");
   }
-  static std::string refused(Metrics& metrics, const std::string& name, uint32_t flags = 0, int32_t reduce = LH_MEAN) {
+  static std::string refused(Metrics& metrics, const std::string& name, uint32_t flags = 0,
+                             int32_t reduce = LH_MEAN) {
     try {
       metrics.declare(name, flags, reduce);
     } catch (const ComponentFailure& f) {
@@ -123,7 +125,8 @@ TEST_F(MetricsOf, LeastAndGreatestOfOneSignAreNotZero) {
 
 TEST_F(MetricsOf, AValueThatIsNoNumberIsSeenInEveryReduction) {
   const double nan = std::nan("");
-  for (const auto& values : {std::vector<double>{nan, 1}, std::vector<double>{1, nan}, std::vector<double>{1, nan, 2}}) {
+  for (const auto& values :
+       {std::vector<double>{nan, 1}, std::vector<double>{1, nan}, std::vector<double>{1, nan, 2}}) {
     m.begin_epoch();
     for (int32_t reduce : {LH_MEAN, LH_METRIC_SUM, LH_METRIC_MIN, LH_METRIC_MAX})
       for (double v : values) log("m" + std::to_string(reduce), v, LH_ON_EPOCH, reduce);
@@ -166,7 +169,8 @@ TEST_F(MetricsOf, OneNameHasOneSetOfOptions) {
 
 TEST_F(MetricsOf, NamesAreTextsThatCanBeShown) {
   EXPECT_THAT(refused(m, ""), HasSubstr("needs a name"));
-  for (const char* name : {"a\nb", "\t", "a\x1b[31m"}) EXPECT_THAT(refused(m, name), HasSubstr("control character"));
+  for (const char* name : {"a\nb", "\t", "a\x1b[31m"})
+    EXPECT_THAT(refused(m, name), HasSubstr("control character"));
   EXPECT_THAT(refused(m, std::string("a\0b", 3)), HasSubstr("control character"));
   for (const char* name : {"a b", "lr/biases", "verlust_\xC3\xBC"}) EXPECT_EQ(refused(m, name), "accepted");
   EXPECT_THAT(refused(m, "m", 0, 4), HasSubstr("unknown reduction"));
@@ -229,7 +233,9 @@ TEST_F(MetricsOf, AnEpochCutByACheckpointGoesOnAsIfItHadNotBeen) {
     log_one("mean", 5, LH_MEAN, 1), log_one("sum", 2, LH_METRIC_SUM, 1), log_one("min", 5, LH_METRIC_MIN, 1);
   };
   const auto into = [](Metrics& to) {
-    return [&to](const char* name, double v, int32_t reduce, double w) { check(to.log_number(to.declare(name, LH_ON_EPOCH, reduce), v, w)); };
+    return [&to](const char* name, double v, int32_t reduce, double w) {
+      check(to.log_number(to.declare(name, LH_ON_EPOCH, reduce), v, w));
+    };
   };
   Metrics resumed(engine());
   auto before = into(m), after = into(resumed);

@@ -78,8 +78,10 @@ TEST(SplitSamples, ADecimalShareLosesNoSampleToItsBinaryForm) {
   for (int64_t tenths = 1; tenths < 10; ++tenths)
     for (int64_t n = 1; n <= 500; ++n) {
       const double share = static_cast<double>(tenths) / 10;
-      EXPECT_EQ(static_cast<int64_t>(split_samples(n, share, {}).train.size()), n * tenths / 10) << n << " * " << share;
-      EXPECT_EQ(static_cast<int64_t>(split_samples(n, {}, share).train.size()), n * (10 - tenths) / 10) << n << " - " << share;
+      EXPECT_EQ(static_cast<int64_t>(split_samples(n, share, {}).train.size()), n * tenths / 10)
+          << n << " * " << share;
+      EXPECT_EQ(static_cast<int64_t>(split_samples(n, {}, share).train.size()), n * (10 - tenths) / 10)
+          << n << " - " << share;
     }
 }
 

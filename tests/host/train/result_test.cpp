@@ -40,11 +40,13 @@ TEST(ResultJson, HoldsWhatARunCameTo) {
       {"outcome", "done"},
       {"exit_code", 0},
       {"stages",
-       {{"fit", {{"samples", 640}, {"seconds", 2.0}, {"samples_per_s", 320.0}, {"epochs", 2}, {"global_step", 10}}},
+       {{"fit",
+         {{"samples", 640}, {"seconds", 2.0}, {"samples_per_s", 320.0}, {"epochs", 2}, {"global_step", 10}}},
         {"test", {{"samples", 100}, {"seconds", 0.0}, {"samples_per_s", 0.0}}}}},
       {"metrics", {{"last", {{"loss", 0.25}}}, {"best", {{"val_loss", 0.5}}}, {"test", {{"test_acc", 1.0}}}}},
       {"checkpoints",
-       {{"best", {{"path", "runs/a/best.ckpt"}, {"monitor", "val_loss"}, {"value", 0.5}}}, {"last", "runs/a/last.ckpt"}}},
+       {{"best", {{"path", "runs/a/best.ckpt"}, {"monitor", "val_loss"}, {"value", 0.5}}},
+        {"last", "runs/a/last.ckpt"}}},
       {"versions", {{"lhost", "1.2.3"}, {"plugins", {{"model:mlp", "1.0.0"}}}}}};
   EXPECT_EQ(parsed(trained()), expected);
 }
@@ -59,7 +61,9 @@ TEST(ResultJson, OfAFailureSaysWhatAndWhere) {
   r.stop_reason = "because";
   const json j = parsed(r);
   EXPECT_EQ(j["exit_code"], 3);
-  EXPECT_EQ(j["error"], json({{"code", "RESOURCE_EXHAUSTED"}, {"message", "disk full"}, {"where", "checkpointer:torch (save)"}}));
+  EXPECT_EQ(j["error"], json({{"code", "RESOURCE_EXHAUSTED"},
+                              {"message", "disk full"},
+                              {"where", "checkpointer:torch (save)"}}));
   EXPECT_EQ(j["stop_reason"], "because");
   EXPECT_FALSE(parsed(RunResult{}).contains("error"));
   EXPECT_FALSE(parsed(RunResult{}).contains("stop_reason"));

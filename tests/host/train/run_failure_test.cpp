@@ -37,17 +37,19 @@ TEST_F(RunFailure, AGoodRunsResultHoldsEverything) {
   EXPECT_EQ(o.result("/stages/fit/samples"), "16");
   EXPECT_EQ(o.result("/stages/test/samples"), "4");
   EXPECT_GT(std::stod(o.result("/stages/fit/samples_per_s")), 0);
-  for (const char* v : {"/versions/lhost", "/versions/abi", "/versions/plugins/model:mock_linear", "/versions/plugins/strategy:single"})
+  for (const char* v : {"/versions/lhost", "/versions/abi", "/versions/plugins/model:mock_linear",
+                        "/versions/plugins/strategy:single"})
     EXPECT_NE(o.result(v), "(none)") << v;
-  EXPECT_THAT(o.files(""), testing::IsSupersetOf({"checkpoints", "checkpoints.json", "host.log", "manifest.resolved.toml",
-                                                  "metrics.jsonl", "result.json"}));
+  EXPECT_THAT(o.files(""), testing::IsSupersetOf({"checkpoints", "checkpoints.json", "host.log",
+                                                  "manifest.resolved.toml", "metrics.jsonl", "result.json"}));
 }
 
 TEST_F(RunFailure, AModelThatThrowsEndsTheRunWithPlaceAndText) {
   const Outcome o = run({"model.throw_at=5", "trainer.max_epochs=3"});
   expect_result(o, "failed", 1);
   EXPECT_THAT(o.report.error, HasSubstr("told to throw in training step 5"));
-  EXPECT_THAT(o.result("/error/where"), AllOf(HasSubstr("model:mock_linear (training_step)"), HasSubstr("epoch 1, batch 1, step 5")));
+  EXPECT_THAT(o.result("/error/where"),
+              AllOf(HasSubstr("model:mock_linear (training_step)"), HasSubstr("epoch 1, batch 1, step 5")));
   EXPECT_EQ(o.result("/stages/fit/global_step"), "5");
   ASSERT_THAT(o.all("fit.exception"), SizeIs(1));
   EXPECT_EQ(o.all("fit.exception")[0].failure, o.report.error);
@@ -100,7 +102,8 @@ TEST_F(RunFailure, AnExceptionThatLeavesAPluginIsThePluginsFault) {
 
 TEST_F(RunFailure, AFailureInEvaluationSavesNoTrainingState) {
   // the weights are those of the best checkpoint then
-  const Outcome o = run({"data.val_samples=2", "data.test_samples=2", "trainer.max_epochs=3", R"(run.stages=["fit", "test"])",
+  const Outcome o = run({"data.val_samples=2", "data.test_samples=2", "trainer.max_epochs=3",
+                         R"(run.stages=["fit", "test"])",
                          R"(checkpoint=[{use="torch",monitor="val_loss",save_on_exception=true}])",
                          meddler(R"(event = "test.batch_end", act = "throw")")});
   expect_result(o, "failed", 1);
@@ -111,25 +114,30 @@ TEST_F(RunFailure, AFailureInEvaluationSavesNoTrainingState) {
 
 TEST_F(RunFailure, B134_B135_SignalsSaveAndExitWithTheirCode) {
   for (auto [act, code] : {std::pair<const char*, int>{"sigint", 130}, {"sigterm", 143}}) {
-    const Outcome o = run({"trainer.max_epochs=100", meddler("event = \"fit.batch_end\", at = 5, act = \"" + std::string(act) + "\"")});
+    const Outcome o = run({"trainer.max_epochs=100",
+                           meddler("event = \"fit.batch_end\", at = 5, act = \"" + std::string(act) + "\"")});
     expect_result(o, "interrupted", code);
     EXPECT_EQ(o.result("/error/code"), "CANCELLED");
     EXPECT_EQ(o.tree().at("lhost/counters/global_step"), "6");
     EXPECT_EQ(o.result("/checkpoints/last"), o.report.run_folder + "/checkpoints/last.ckpt");
-    EXPECT_EQ(std::count_if(o.events.begin(), o.events.end(), [](const Event& e) { return e.name == "fit.checkpoint"; }), 2)
+    EXPECT_EQ(std::count_if(o.events.begin(), o.events.end(),
+                            [](const Event& e) { return e.name == "fit.checkpoint"; }),
+              2)
         << "epoch 0's and the signal's";
   }
 }
 
 TEST_F(RunFailure, SaveOnSignalCanBeSwitchedOff) {
-  const Outcome o = run({R"(checkpoint=[{use="torch",save_on_signal=false}])", meddler(R"(act = "sigint", at = 1)")});
+  const Outcome o =
+      run({R"(checkpoint=[{use="torch",save_on_signal=false}])", meddler(R"(act = "sigint", at = 1)")});
   expect_result(o, "interrupted", 130);
   EXPECT_THAT(o.files(), IsEmpty());
 }
 
 TEST_F(RunFailure, ASignalFromOutsideEndsAnEndlessRun) {
   std::thread sender([this] {
-    while (!std::filesystem::exists(folder / "events.txt")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!std::filesystem::exists(folder / "events.txt"))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     kill(getpid(), SIGTERM);
   });
   const Outcome o = run({"trainer.max_epochs=-1", "checkpoint=[{use=\"torch\",save_top_k=0}]"});
@@ -139,7 +147,10 @@ TEST_F(RunFailure, ASignalFromOutsideEndsAnEndlessRun) {
 }
 
 TEST_F(RunFailure, ASignalInAnEvaluationEndsItAndSavesNoOtherWeights) {
-  const Overrides test = {"data.val_samples=2", "data.test_samples=20", "trainer.max_epochs=3", R"(run.stages=["fit", "test"])",
+  const Overrides test = {"data.val_samples=2",
+                          "data.test_samples=20",
+                          "trainer.max_epochs=3",
+                          R"(run.stages=["fit", "test"])",
                           R"(checkpoint=[{use="torch",monitor="val_loss",save_last=true}])",
                           meddler(R"(event = "test.batch_end", act = "sigint", at = 2)")};
   const Outcome o = run(test);
@@ -152,8 +163,10 @@ TEST_F(RunFailure, ASignalInAnEvaluationEndsItAndSavesNoOtherWeights) {
 
 TEST_F(RunFailure, ASignalDuringTheCheckBeforeTrainingLeavesNoCheckpoint) {
   // the recorder writes its first line in the check: by then the signal can be seen
-  const Outcome o = run({"data.val_samples=8", "trainer.num_sanity_val_steps=-1", "checkpoint=[{use=\"torch\"}]",
-                         R"(callback+={use="early_stopping", monitor="val_loss"})", meddler(R"(event = "fit.start", act = "sigint")")});
+  const Outcome o =
+      run({"data.val_samples=8", "trainer.num_sanity_val_steps=-1", "checkpoint=[{use=\"torch\"}]",
+           R"(callback+={use="early_stopping", monitor="val_loss"})",
+           meddler(R"(event = "fit.start", act = "sigint")")});
   expect_result(o, "interrupted", 130);
   EXPECT_EQ(o.result("/stages/fit/global_step"), "1") << "seen at the end of the first step";
 }
@@ -174,7 +187,8 @@ TEST_F(RunFailure, AllErrorsOfTheManifestComeTogetherAndNothingIsMade) {
   const Outcome o = run({"trainer.max_epoch=3", "model.inputs=-1", "data.batch_size=0", "optimizer.use=sdg"});
   EXPECT_EQ(o.report.exit_code, 2);
   EXPECT_EQ(o.report.outcome, "refused");
-  for (const char* part : {"max_epoch", "model.inputs", "data.batch_size", "sgd"}) EXPECT_THAT(o.report.error, HasSubstr(part));
+  for (const char* part : {"max_epoch", "model.inputs", "data.batch_size", "sgd"})
+    EXPECT_THAT(o.report.error, HasSubstr(part));
   EXPECT_FALSE(started());
   EXPECT_EQ(o.report.run_folder, "");
 }
@@ -185,12 +199,14 @@ TEST_F(RunFailure, MoreThanOneDeviceIsRefusedByThisVersion) {
     EXPECT_EQ(o.report.exit_code, 2) << devices;
     EXPECT_THAT(o.report.error, HasSubstr("one device"));
   }
-  for (const char* devices : {"trainer.devices=1", "trainer.devices=\"auto\"", "trainer.devices=[0]", "trainer.threads=3"})
+  for (const char* devices :
+       {"trainer.devices=1", "trainer.devices=\"auto\"", "trainer.devices=[0]", "trainer.threads=3"})
     EXPECT_EQ(done({devices}).report.exit_code, 0) << devices;
 }
 
 TEST_F(RunFailure, ARefusedPluginIsCode4) {
-  manifest.replace(manifest.find("use = \"mock_linear\""), 19, "plugin = \"" LHOST_TEST_FIXTURES "/other_major.so\"");
+  manifest.replace(manifest.find("use = \"mock_linear\""), 19,
+                   "plugin = \"" LHOST_TEST_FIXTURES "/other_major.so\"");
   const Outcome o = run({"model={plugin=\"" LHOST_TEST_FIXTURES "/other_major.so\"}"});
   EXPECT_EQ(o.report.exit_code, 4);
   EXPECT_THAT(o.report.error, HasSubstr("Nothing was started"));
@@ -199,7 +215,9 @@ TEST_F(RunFailure, ARefusedPluginIsCode4) {
 
 TEST_F(RunFailure, AFileNamePatternThatCannotBeReadIsRefusedFirst) {
   for (const char* pattern : {"{epoch", "epoch}", "{}", "{epoch:xyz}"}) {
-    EXPECT_EQ(run({std::string("checkpoint=[{use=\"torch\",filename=\"") + pattern + "\"}]"}).report.exit_code, 2) << pattern;
+    EXPECT_EQ(
+        run({std::string("checkpoint=[{use=\"torch\",filename=\"") + pattern + "\"}]"}).report.exit_code, 2)
+        << pattern;
     EXPECT_FALSE(started()) << pattern;
   }
 }

@@ -1,7 +1,7 @@
+#include "train/run_folder.hpp"
 #include "base/failure.hpp"
 #include "base/files.hpp"
 #include "support/temp_dir.hpp"
-#include "train/run_folder.hpp"
 
 #include <gmock/gmock.h>
 
@@ -56,7 +56,8 @@ TEST_F(RunFolder, NeverFillsAGap) {
 }
 
 TEST_F(RunFolder, TakesNoNoticeOfOtherNames) {
-  for (const char* name : {"version_", "version_x", "version_3x", "version_-1", "xversion_7", "version_99999999999999999999"})
+  for (const char* name :
+       {"version_", "version_x", "version_3x", "version_-1", "xversion_7", "version_99999999999999999999"})
     make_folders(dir / ("run/" + std::string(name)));
   EXPECT_EQ(make(), dir / "run/version_0");
 }
@@ -88,8 +89,8 @@ TEST_F(RunFolder, ThatCannotBeMadeIsTheEnvironmentsFailure) {
 
 TEST_F(RunFolder, LastAndBestAreWhatTheNewestIndexNames) {
   version(1, {"checkpoints/a.ckpt"}, R"({"last": "checkpoints/a.ckpt", "best": "checkpoints/a.ckpt"})");
-  const std::string newest =
-      version(10, {"checkpoints/b.ckpt", "checkpoints/c.ckpt"}, R"({"last": "checkpoints/c.ckpt", "best": "checkpoints/b.ckpt"})");
+  const std::string newest = version(10, {"checkpoints/b.ckpt", "checkpoints/c.ckpt"},
+                                     R"({"last": "checkpoints/c.ckpt", "best": "checkpoints/b.ckpt"})");
   version(9, {"checkpoints/d.ckpt"}, R"({"last": "checkpoints/d.ckpt", "best": "checkpoints/d.ckpt"})");
   EXPECT_EQ(find("last").file, newest + "/checkpoints/c.ckpt");
   EXPECT_EQ(find("best").file, newest + "/checkpoints/b.ckpt");
@@ -107,7 +108,8 @@ TEST_F(RunFolder, VersionsWithoutACheckpointAreSkipped) {
   version(5, {}, "[]");
   version(6, {}, R"({"last": ""})");
   EXPECT_EQ(find("last").file, good + "/x.ckpt");
-  EXPECT_THAT(refused("best"), AllOf(HasSubstr("no checkpoint in " + (dir / "run")), HasSubstr("--resume best")));
+  EXPECT_THAT(refused("best"),
+              AllOf(HasSubstr("no checkpoint in " + (dir / "run")), HasSubstr("--resume best")));
 }
 
 TEST_F(RunFolder, NothingToResumeFromSaysWhereItLooked) {
@@ -126,7 +128,8 @@ TEST_F(RunFolder, AFileOfThisRunGoesOnInItsFolder) {
 TEST_F(RunFolder, ALinkIsFollowed) {
   const std::string folder = version(0, {"checkpoints/a.ckpt"}, "");
   fs::create_symlink("a.ckpt", folder + "/checkpoints/last.ckpt");
-  EXPECT_EQ(find(folder + "/checkpoints/last.ckpt").file, fs::canonical(folder).string() + "/checkpoints/a.ckpt");
+  EXPECT_EQ(find(folder + "/checkpoints/last.ckpt").file,
+            fs::canonical(folder).string() + "/checkpoints/a.ckpt");
   EXPECT_EQ(find(folder + "/checkpoints/last.ckpt").run_folder, folder);
 }
 

@@ -23,11 +23,15 @@ struct RunHooks : Run {
 };
 
 TEST_F(RunHooks, B050_TheOrderOfAWholeRun) {
-  const Outcome o = done({"data.samples=4", "data.val_samples=2", "data.test_samples=2", "data.predict_samples=2",
-                          "trainer.num_sanity_val_steps=2", R"(run.stages=["fit", "validate", "test", "predict"])"});
-  const std::vector<std::string> validation = {"validate.start", "validate.batch_start", "validate.batch_end", "validate.end"};
+  const Outcome o =
+      done({"data.samples=4", "data.val_samples=2", "data.test_samples=2", "data.predict_samples=2",
+            "trainer.num_sanity_val_steps=2", R"(run.stages=["fit", "validate", "test", "predict"])"});
+  const std::vector<std::string> validation = {"validate.start", "validate.batch_start", "validate.batch_end",
+                                               "validate.end"};
   std::vector<std::string> expected = validation;  // the check
-  const auto add = [&](const std::vector<std::string>& more) { expected.insert(expected.end(), more.begin(), more.end()); };
+  const auto add = [&](const std::vector<std::string>& more) {
+    expected.insert(expected.end(), more.begin(), more.end());
+  };
   add({"fit.start", "fit.epoch_start"});
   for (int batch = 0; batch < 2; ++batch) add({"fit.batch_start", "fit.before_step", "fit.batch_end"});
   add(validation);
@@ -42,30 +46,34 @@ TEST_F(RunHooks, TheModelHearsAnEventBeforeCallbacksAndSwitchesModesAroundEvalua
   const Outcome o = done({"data.samples=2", "data.val_samples=2", "model.trace=true"});
   std::vector<std::string> lines;
   for (const std::string& line : o.log_lines("mock_linear")) {
-    for (const char* what : {"mode train", "mode eval", "training_step 0 1", "validation_step 0 1", "event fit.epoch_end"})
+    for (const char* what :
+         {"mode train", "mode eval", "training_step 0 1", "validation_step 0 1", "event fit.epoch_end"})
       if (line.find(what) != line.npos) lines.push_back(what);
   }
-  EXPECT_THAT(lines, ElementsAre("mode train", "training_step 0 1", "mode eval", "validation_step 0 1", "mode train",
-                                 "event fit.epoch_end"));
+  EXPECT_THAT(lines, ElementsAre("mode train", "training_step 0 1", "mode eval", "validation_step 0 1",
+                                 "mode train", "event fit.epoch_end"));
 }
 
 TEST_F(RunHooks, ModesComeBackAlsoAfterAnEvaluationThatFails) {
-  const Outcome o = run({"data.val_samples=2", "model.trace=true", meddler(R"(event = "validate.batch_end", act = "throw")")});
+  const Outcome o = run(
+      {"data.val_samples=2", "model.trace=true", meddler(R"(event = "validate.batch_end", act = "throw")")});
   EXPECT_EQ(o.report.exit_code, 1);
   EXPECT_THAT(o.log_lines("mode ").back(), HasSubstr("mode train"));
 }
 
 TEST_F(RunHooks, B055_CallbacksAreCalledInTheOrderOfTheManifest) {
   // the second callback logs what the first then knows at the next event only
-  const Outcome o = done({"callback=[]", R"(callback+={use="recorder", path="events.txt"})",
-                          meddler(R"(event = "fit.batch_start", act = "log", metric = "late", values = ["1"])")});
+  const Outcome o =
+      done({"callback=[]", R"(callback+={use="recorder", path="events.txt"})",
+            meddler(R"(event = "fit.batch_start", act = "log", metric = "late", values = ["1"])")});
   EXPECT_EQ(o.all("fit.batch_start")[0].metrics.count("late"), 0u);
   EXPECT_EQ(o.all("fit.batch_end")[0].metrics.count("late"), 1u);
 }
 
 TEST_F(RunHooks, B045_ValidationEveryNEpochs) {
   for (auto [epochs, runs] : {std::pair<int, size_t>{1, 0}, {4, 2}, {5, 2}}) {
-    const Outcome o = done({"data.val_samples=2", "trainer.check_val_every_n_epoch=2", "trainer.max_epochs=" + std::to_string(epochs)});
+    const Outcome o = done({"data.val_samples=2", "trainer.check_val_every_n_epoch=2",
+                            "trainer.max_epochs=" + std::to_string(epochs)});
     EXPECT_EQ(o.all("validate.end").size(), runs) << epochs;
   }
 }
@@ -98,12 +106,14 @@ TEST_F(RunHooks, B014_AStopIsHonouredAtTheNextBatchOnceTheMinimaAreMet) {
   const Outcome now = done({"trainer.max_epochs=-1", meddler(R"(act = "stop", at = 5)")});
   EXPECT_EQ(now.result("/stages/fit/global_step"), "6");
   EXPECT_EQ(now.result("/stop_reason"), "the meddler says so");
-  const Outcome later = done({"trainer.max_epochs=-1", "trainer.min_steps=10", meddler(R"(act = "stop", at = 5)")});
+  const Outcome later =
+      done({"trainer.max_epochs=-1", "trainer.min_steps=10", meddler(R"(act = "stop", at = 5)")});
   EXPECT_EQ(later.result("/stages/fit/global_step"), "10");
 }
 
 TEST_F(RunHooks, B047_AStopInMidEpochIsFollowedByOneValidation) {
-  const Outcome o = done({"data.val_samples=2", "trainer.max_epochs=-1", "trainer.check_val_every_n_epoch=10", meddler(R"(act = "stop", at = 5)")});
+  const Outcome o = done({"data.val_samples=2", "trainer.max_epochs=-1", "trainer.check_val_every_n_epoch=10",
+                          meddler(R"(act = "stop", at = 5)")});
   EXPECT_EQ(o.all("validate.end").size(), 1u);
   EXPECT_EQ(o.names().back(), "fit.end");
 }
@@ -115,29 +125,36 @@ TEST_F(RunHooks, AStopWaitsForTheWindowsEnd) {
 }
 
 TEST_F(RunHooks, B023_MinEpochsHoldAgainstAStop) {
-  const Outcome o = done({"data.val_samples=2", "optimizer.lr=0", "trainer.max_epochs=50", "trainer.min_epochs=5",
-                          R"(callback+={use="early_stopping", monitor="val_loss", patience=1})"});
+  const Outcome o =
+      done({"data.val_samples=2", "optimizer.lr=0", "trainer.max_epochs=50", "trainer.min_epochs=5",
+            R"(callback+={use="early_stopping", monitor="val_loss", patience=1})"});
   EXPECT_EQ(o.result("/stages/fit/epochs"), "5");
 }
 
 TEST_F(RunHooks, B113_EarlyStoppingEndsTheRunWithItsReason) {
-  const Outcome o = done({"data.val_samples=2", "trainer.max_epochs=50",
-                          meddler(R"(event = "validate.start", act = "log", metric = "val_m", values = ["6", "5", "4", "4", "3", "3"])"),
-                          R"(callback+={use="early_stopping", monitor="val_m", patience=1})"});
+  const Outcome o = done(
+      {"data.val_samples=2", "trainer.max_epochs=50",
+       meddler(
+           R"(event = "validate.start", act = "log", metric = "val_m", values = ["6", "5", "4", "4", "3", "3"])"),
+       R"(callback+={use="early_stopping", monitor="val_m", patience=1})"});
   EXPECT_EQ(o.result("/stages/fit/epochs"), "4") << "epoch 3 does not improve";
   EXPECT_THAT(o.result("/stop_reason"), HasSubstr("early_stopping: val_m did not improve"));
   EXPECT_EQ(o.report.exit_code, 0);
 }
 
 TEST_F(RunHooks, StagesAfterAStoppedFitStillRun) {
-  EXPECT_EQ(done({"data.test_samples=2", R"(run.stages=["fit", "test"])", meddler(R"(act = "stop", at = 1)")}).all("test.end").size(), 1u);
+  EXPECT_EQ(done({"data.test_samples=2", R"(run.stages=["fit", "test"])", meddler(R"(act = "stop", at = 1)")})
+                .all("test.end")
+                .size(),
+            1u);
 }
 
 // ---- schedules: base rate 1, halved at every tick
 
 TEST_F(RunHooks, B077_TicksOfStepsCountOptimizerSteps) {
   schedule("use = \"step\"\nstep_size = 1\ngamma = 0.5\ninterval = \"step\"\n");
-  const Outcome o = done({"optimizer.lr=1", "data.samples=20", "trainer.accumulate_grad_batches=3", "trainer.max_epochs=2"});
+  const Outcome o = done(
+      {"optimizer.lr=1", "data.samples=20", "trainer.accumulate_grad_batches=3", "trainer.max_epochs=2"});
   std::vector<double> expected;
   for (int step = 0; step < 8; ++step)
     for (int i = 0; i < (step % 4 == 3 ? 1 : 3); ++i) expected.push_back(std::pow(0.5, step));
@@ -147,21 +164,25 @@ TEST_F(RunHooks, B077_TicksOfStepsCountOptimizerSteps) {
 
 TEST_F(RunHooks, B078_B079_AFrequencyGoesOnOverEpochs) {
   schedule("use = \"step\"\nstep_size = 1\ngamma = 0.5\ninterval = \"step\"\n");
-  const Outcome three = done({"optimizer.lr=1", "data.samples=20", "trainer.max_epochs=2", "scheduler.frequency=3"});
+  const Outcome three =
+      done({"optimizer.lr=1", "data.samples=20", "trainer.max_epochs=2", "scheduler.frequency=3"});
   std::vector<double> expected;
   for (int step = 0; step < 20; ++step) expected.push_back(std::pow(0.5, step / 3));
   EXPECT_EQ(rates(three), expected);
   EXPECT_EQ(three.events.back().lr, 1.0 / 64);
-  const Outcome twelve = done({"optimizer.lr=1", "data.samples=20", "trainer.max_epochs=2", "scheduler.frequency=12"});
+  const Outcome twelve =
+      done({"optimizer.lr=1", "data.samples=20", "trainer.max_epochs=2", "scheduler.frequency=12"});
   EXPECT_EQ(rates(twelve)[11], 1);
   EXPECT_EQ(rates(twelve)[12], 0.5) << "longer than an epoch works";
 }
 
 TEST_F(RunHooks, TicksOfEpochsChangeAtTheirEnds) {
   schedule("use = \"step\"\nstep_size = 1\ngamma = 0.5\n");
-  EXPECT_THAT(rates(done({"optimizer.lr=1", "data.samples=4", "trainer.max_epochs=3"})), ElementsAre(1, 1, 0.5, 0.5, 0.25, 0.25));
-  EXPECT_THAT(rates(done({"optimizer.lr=1", "data.samples=2", "trainer.max_epochs=5", "scheduler.frequency=2"})),
-              ElementsAre(1, 1, 0.5, 0.5, 0.25));
+  EXPECT_THAT(rates(done({"optimizer.lr=1", "data.samples=4", "trainer.max_epochs=3"})),
+              ElementsAre(1, 1, 0.5, 0.5, 0.25, 0.25));
+  EXPECT_THAT(
+      rates(done({"optimizer.lr=1", "data.samples=2", "trainer.max_epochs=5", "scheduler.frequency=2"})),
+      ElementsAre(1, 1, 0.5, 0.5, 0.25));
 }
 
 TEST_F(RunHooks, F018_TenTimesLessFromTheFourthEpochOn) {
@@ -173,12 +194,14 @@ TEST_F(RunHooks, F018_TenTimesLessFromTheFourthEpochOn) {
 TEST_F(RunHooks, WarmUpRisesInEqualStepsAndThenTheScheduleStarts) {
   schedule("use = \"cosine\"\ninterval = \"step\"\nwarmup = 3\n");
   const auto r = rates(done({"optimizer.lr=1", "data.samples=14"}));  // 7 steps, 4 of them cosine
-  expect_near(r, {0.25, 0.5, 0.75, 1, (1 + std::cos(M_PI / 4)) / 2, 0.5, (1 + std::cos(3 * M_PI / 4)) / 2}, 1e-12);
+  expect_near(r, {0.25, 0.5, 0.75, 1, (1 + std::cos(M_PI / 4)) / 2, 0.5, (1 + std::cos(3 * M_PI / 4)) / 2},
+              1e-12);
 }
 
 TEST_F(RunHooks, WarmUpAsAShareIsOfAllTicks) {
   schedule("use = \"constant\"\ninterval = \"step\"\nwarmup = \"50%\"\n");
-  expect_near(rates(done({"optimizer.lr=1", "trainer.max_epochs=2"})), {0.2, 0.4, 0.6, 0.8, 1, 1, 1, 1}, 1e-12);
+  expect_near(rates(done({"optimizer.lr=1", "trainer.max_epochs=2"})), {0.2, 0.4, 0.6, 0.8, 1, 1, 1, 1},
+              1e-12);
   const Outcome endless = run({"trainer.max_epochs=-1"});
   EXPECT_EQ(endless.report.exit_code, 1);
   EXPECT_THAT(endless.report.error, HasSubstr("trainer.max_steps"));
@@ -208,7 +231,8 @@ TEST_F(RunHooks, AGroupWithoutParametersIsRefusedAndListsThem) {
   manifest += group("match = 'linear'\nlr = 0.2") + group("match = 'bias'\nlr = 0.3");
   const Outcome o = run();
   EXPECT_EQ(o.report.exit_code, 2);
-  EXPECT_THAT(o.report.error, testing::AllOf(HasSubstr("optimizer.group[1].match"), HasSubstr("linear.weight, linear.bias")));
+  EXPECT_THAT(o.report.error,
+              testing::AllOf(HasSubstr("optimizer.group[1].match"), HasSubstr("linear.weight, linear.bias")));
 }
 
 TEST_F(RunHooks, ASchedulesFactorHoldsForEveryGroup) {

@@ -20,15 +20,17 @@ struct RunLogging : Run {
     return list;
   }
   static std::string logs(const std::string& event, int flags, const std::string& rest) {
-    return meddler("event = \"" + event + "\", act = \"log\", flags = " + std::to_string(flags) + ", " + rest);
+    return meddler("event = \"" + event + "\", act = \"log\", flags = " + std::to_string(flags) + ", " +
+                   rest);
   }
   static std::string memory(const Outcome& o) { return o.read("memory_c.txt"); }
 };
 
 TEST_F(RunLogging, B062_OneRecordPerIntervalOfOptimizerSteps) {
   // batch values 1..8, one window of two batches a step: the value of the window's last batch is logged
-  const Outcome o = done({"trainer.max_epochs=2", "trainer.log_every_n_steps=2", "trainer.accumulate_grad_batches=2",
-                          logs("fit.batch_start", 1, R"(values = ["0", "1", "2", "3", "4", "5", "6", "7"])")});
+  const Outcome o =
+      done({"trainer.max_epochs=2", "trainer.log_every_n_steps=2", "trainer.accumulate_grad_batches=2",
+            logs("fit.batch_start", 1, R"(values = ["0", "1", "2", "3", "4", "5", "6", "7"])")});
   EXPECT_THAT(steps(o.records), ElementsAre(2, 4));
   EXPECT_THAT(o.series("m"), ElementsAre(3, 7));
   EXPECT_EQ(o.records[0].samples, 8);
@@ -36,7 +38,8 @@ TEST_F(RunLogging, B062_OneRecordPerIntervalOfOptimizerSteps) {
 }
 
 TEST_F(RunLogging, B063_AnIntervalLongerThanTheRunLeavesTheEpochsRecordOnly) {
-  const Outcome o = done({"trainer.log_every_n_steps=50", logs("fit.batch_start", 2, R"(values = ["1", "2", "3", "4"])")});
+  const Outcome o =
+      done({"trainer.log_every_n_steps=50", logs("fit.batch_start", 2, R"(values = ["1", "2", "3", "4"])")});
   ASSERT_THAT(o.records, SizeIs(1));
   EXPECT_EQ(o.records[0].step, 4);
   EXPECT_THAT(o.series("m"), ElementsAre(2.5));
@@ -47,14 +50,16 @@ TEST_F(RunLogging, ZeroMeansNoRecordsOfSteps) {
 }
 
 TEST_F(RunLogging, B059_TheEpochsMeanIsWeighted) {
-  const Outcome o = done({"trainer.log_every_n_steps=0",
-                          logs("fit.batch_start", 2, R"(values = ["0", "1", "2", "3"], weights = [3, 3, 3, 1])")});
+  const Outcome o =
+      done({"trainer.log_every_n_steps=0",
+            logs("fit.batch_start", 2, R"(values = ["0", "1", "2", "3"], weights = [3, 3, 3, 1])")});
   EXPECT_THAT(o.series("m"), ElementsAre(testing::DoubleEq(1.2)));
 }
 
 TEST_F(RunLogging, B059_AValidationWithAShortLastBatchIsTheMeanOverSamples) {
   // 10 samples in batches of 3, 3, 3, 1
-  const Outcome o = done({"data.val_samples=10", "data.batch_size=3", "optimizer.lr=0", "trainer.log_every_n_steps=0"});
+  const Outcome o =
+      done({"data.val_samples=10", "data.batch_size=3", "optimizer.lr=0", "trainer.log_every_n_steps=0"});
   expect_near(o.series("val_loss"), {ByHand().gradient(0, 10).loss});
 }
 
@@ -89,10 +94,13 @@ TEST_F(RunLogging, AllScalarsOfOneMomentAreInOneRecord) {
 }
 
 TEST_F(RunLogging, ValidationMetricsOfTheTestStageAreCalledTest) {
-  const Outcome o = done({R"(run.stages=["fit", "validate", "test"])", "data.val_samples=2", "data.test_samples=4"});
+  const Outcome o =
+      done({R"(run.stages=["fit", "validate", "test"])", "data.val_samples=2", "data.test_samples=4"});
   EXPECT_EQ(o.of_stage("test").size(), 1u);
-  EXPECT_THAT(o.of_stage("test")[0].values, testing::UnorderedElementsAre(testing::Key("test_loss"), testing::Key("test_acc")));
-  EXPECT_THAT(o.of_stage("validate").back().values, testing::UnorderedElementsAre(testing::Key("val_loss"), testing::Key("val_acc")));
+  EXPECT_THAT(o.of_stage("test")[0].values,
+              testing::UnorderedElementsAre(testing::Key("test_loss"), testing::Key("test_acc")));
+  EXPECT_THAT(o.of_stage("validate").back().values,
+              testing::UnorderedElementsAre(testing::Key("val_loss"), testing::Key("val_acc")));
   EXPECT_EQ(o.report.metrics.count("test_loss"), 1u);
   EXPECT_NE(o.result("/metrics/test/test_loss"), "(none)");
   EXPECT_EQ(o.result("/metrics/last/test_loss"), "(none)");
@@ -133,7 +141,8 @@ TEST_F(RunLogging, ANonFiniteLossIsLoggedAsSuchAndTrainingGoesOn) {
 }
 
 TEST_F(RunLogging, OneNameHasOneSetOfOptions) {
-  const Outcome o = run({logs("fit.batch_start", 1, R"(values = ["1"])"), logs("fit.batch_end", 2, R"(values = ["1"])")});
+  const Outcome o =
+      run({logs("fit.batch_start", 1, R"(values = ["1"])"), logs("fit.batch_end", 2, R"(values = ["1"])")});
   EXPECT_EQ(o.report.exit_code, 1);
   EXPECT_THAT(o.report.error, HasSubstr("\"m\""));
 }
@@ -188,8 +197,9 @@ TEST_F(RunLogging, OnErrorStopHoldsForTheLastRecordToo) {
 
 TEST_F(RunLogging, TrainingDoesNotWaitForASlowLogger) {
   // "patient" takes no record before it sees that training has ended: would training wait for it, both would for ever.
-  const Outcome o = done({"logger=[{use=\"patient\", file=\"events.txt\", text=\"fit.end\"}, {use=\"memory_c\"}]", "checkpoint=[]",
-                          "trainer.max_epochs=3"});
+  const Outcome o =
+      done({"logger=[{use=\"patient\", file=\"events.txt\", text=\"fit.end\"}, {use=\"memory_c\"}]",
+            "checkpoint=[]", "trainer.max_epochs=3"});
   EXPECT_THAT(o.log_lines("patient"), IsEmpty());
   const std::string text = memory(o);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 12);

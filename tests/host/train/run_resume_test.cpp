@@ -31,9 +31,17 @@ use = "memory_c"
 )");
   }
   static Overrides rich(const Overrides& more = {}) {
-    Overrides o = {"data.samples=20", "data.val_samples=4", "data.shuffle=true", "model.noise=0.5", "model.count=true",
-                   "optimizer.momentum=0.9", "trainer.max_epochs=3", "trainer.log_every_n_steps=2",
-                   meddler(R"(event = "fit.batch_start", act = "log", flags = 2, metric = "mean", values = ["1", "5", "2", "7", "3"])")};
+    Overrides o = {
+        "data.samples=20",
+        "data.val_samples=4",
+        "data.shuffle=true",
+        "model.noise=0.5",
+        "model.count=true",
+        "optimizer.momentum=0.9",
+        "trainer.max_epochs=3",
+        "trainer.log_every_n_steps=2",
+        meddler(
+            R"(event = "fit.batch_start", act = "log", flags = 2, metric = "mean", values = ["1", "5", "2", "7", "3"])")};
     o.insert(o.end(), more.begin(), more.end());
     return o;
   }
@@ -46,12 +54,14 @@ use = "memory_c"
   }
   static void expect_same(const Outcome& resumed, const Outcome& whole) {
     const Tree a = resumed.tree(), b = whole.tree();
-    for (const char* part : {"state_dict/", "optimizer/", "lhost/counters/", "lhost/rng", "lhost/groups/", "lhost/known/"})
+    for (const char* part :
+         {"state_dict/", "optimizer/", "lhost/counters/", "lhost/rng", "lhost/groups/", "lhost/known/"})
       EXPECT_EQ(below(a, part), below(b, part)) << part;
     EXPECT_EQ(resumed.records.size(), whole.records.size());
     for (size_t i = 0; i < std::min(resumed.records.size(), whole.records.size()); ++i) {
       const Record &x = resumed.records[i], &y = whole.records[i];
-      EXPECT_EQ(std::tie(x.stage, x.step, x.epoch, x.samples), std::tie(y.stage, y.step, y.epoch, y.samples)) << "record " << i;
+      EXPECT_EQ(std::tie(x.stage, x.step, x.epoch, x.samples), std::tie(y.stage, y.step, y.epoch, y.samples))
+          << "record " << i;
       EXPECT_EQ(x.values, y.values) << "record " << i;
     }
     EXPECT_EQ(resumed.read("memory_c.txt"), whole.read("memory_c.txt"));
@@ -118,7 +128,8 @@ TEST_F(RunResume, OnTheLastBatchOfAnEpochAndAtItsEnds) {
 
 TEST_F(RunResume, B105_F014_FromAFileOfEveryNSteps) {
   // ends by itself at step 16 of 30; the newest file is of step 14, so batches 14 and 15 are done again
-  const Overrides files = {R"(checkpoint=[{use="torch",every_n_steps=7,save_top_k=-1},{use="torch",save_top_k=0,save_last=true}])"};
+  const Overrides files = {
+      R"(checkpoint=[{use="torch",every_n_steps=7,save_top_k=-1},{use="torch",save_top_k=0,save_last=true}])"};
   const Outcome w = whole(files);
   Overrides first = rich(files), second = first;
   first.push_back("model.throw_at=16");
@@ -133,9 +144,12 @@ TEST_F(RunResume, B105_F014_FromAFileOfEveryNSteps) {
 }
 
 TEST_F(RunResume, B107_AFileOfAnEpochsLastStepLeadsToItsValidation) {
-  const Overrides files = {R"(checkpoint=[{use="torch",every_n_steps=10,save_top_k=-1},{use="torch",save_top_k=0,save_last=true}])"};
+  const Overrides files = {
+      R"(checkpoint=[{use="torch",every_n_steps=10,save_top_k=-1},{use="torch",save_top_k=0,save_last=true}])"};
   const Outcome w = whole(files);
-  EXPECT_EQ(run(rich({files[0], meddler(R"(event = "validate.start", act = "throw", at = 0)")})).report.exit_code, 1);
+  EXPECT_EQ(
+      run(rich({files[0], meddler(R"(event = "validate.start", act = "throw", at = 0)")})).report.exit_code,
+      1);
   const Outcome resumed = done(rich({files[0], meddler(R"(event = "validate.start")"), "resume.from=last"}));
   EXPECT_EQ(resumed.all("validate.start").size(), 3u);
   EXPECT_EQ(below(resumed.tree(), "state_dict/"), below(w.tree(), "state_dict/"));
@@ -145,8 +159,9 @@ TEST_F(RunResume, B107_AFileOfAnEpochsLastStepLeadsToItsValidation) {
 TEST_F(RunResume, F030_TheBestKAreThoseOfTheWholeRun) {
   const std::string vals = R"(values = ["5", "3", "4", "2", "6", "1"])";
   const std::string log = meddler(R"(event = "validate.start", act = "log", metric = "val_m", )" + vals);
-  const Overrides common = {"data.val_samples=2", log,
-                            R"(checkpoint=[{use="torch",monitor="val_m",mode="min",save_top_k=3,save_last=true}])"};
+  const Overrides common = {
+      "data.val_samples=2", log,
+      R"(checkpoint=[{use="torch",monitor="val_m",mode="min",save_top_k=3,save_last=true}])"};
   auto with = [&](const char* epochs, const char* from) {
     Overrides o = common;
     o.push_back(epochs);
@@ -157,14 +172,16 @@ TEST_F(RunResume, F030_TheBestKAreThoseOfTheWholeRun) {
   std::filesystem::remove_all(folder / "runs");
   with("trainer.max_epochs=3", "");
   const Outcome resumed = with("trainer.max_epochs=6", "resume.from=last");
-  EXPECT_THAT(resumed.files(), ElementsAre("epoch=1-step=8.ckpt", "epoch=3-step=16.ckpt", "epoch=5-step=24.ckpt", "last.ckpt"));
+  EXPECT_THAT(resumed.files(), ElementsAre("epoch=1-step=8.ckpt", "epoch=3-step=16.ckpt",
+                                           "epoch=5-step=24.ckpt", "last.ckpt"));
   EXPECT_EQ(resumed.result("/checkpoints/best/value"), "1.0");
 }
 
 TEST_F(RunResume, BestIsTheBestFile) {
-  const Overrides o = {"data.val_samples=2", "trainer.max_epochs=3",
-                       meddler(R"(event = "validate.start", act = "log", metric = "val_m", values = ["2", "1", "3"])"),
-                       R"(checkpoint=[{use="torch",monitor="val_m",mode="min",save_top_k=1,save_last=true}])"};
+  const Overrides o = {
+      "data.val_samples=2", "trainer.max_epochs=3",
+      meddler(R"(event = "validate.start", act = "log", metric = "val_m", values = ["2", "1", "3"])"),
+      R"(checkpoint=[{use="torch",monitor="val_m",mode="min",save_top_k=1,save_last=true}])"};
   done(o);
   Overrides again = o;
   again.insert(again.end(), {"resume.from=best", "trainer.max_epochs=4"});
@@ -181,7 +198,8 @@ TEST_F(RunResume, GrownMaxEpochsKeepTheScheduleAndSaySo) {
 TEST_F(RunResume, AnotherLearningRateIsToldAndOnlyTheCommandLineWins) {
   done({"trainer.max_epochs=1", "scheduler.use=constant", "scheduler.warmup=0"});
   manifest.replace(manifest.find("lr = 0.1"), 8, "lr = 0.7");
-  const Overrides two = {"trainer.max_epochs=2", "resume.from=last", "scheduler.use=constant", "scheduler.warmup=0"};
+  const Overrides two = {"trainer.max_epochs=2", "resume.from=last", "scheduler.use=constant",
+                         "scheduler.warmup=0"};
   const Outcome told = done(two);
   EXPECT_EQ(told.all("fit.batch_start")[0].lr, 0.1);
   EXPECT_THAT(told.log_lines("learning rate 0.1 is used instead of the manifest's 0.7"), SizeIs(1));
@@ -227,10 +245,12 @@ TEST_F(RunResume, B103_LastOrBestWithoutAFileIsAnError) {
 TEST_F(RunResume, EveryMismatchIsListedAndNothingIsLoaded) {
   done({"model.unused=true"});
   const std::string file = folder / "runs/t/version_0/checkpoints/last.ckpt";
-  const Outcome o = run({"resume.from=" + file, "model.inputs=3", "data.features=3", "model.units=true", "run.name=other"});
+  const Outcome o =
+      run({"resume.from=" + file, "model.inputs=3", "data.features=3", "model.units=true", "run.name=other"});
   EXPECT_EQ(o.report.exit_code, 1);
-  for (const char* part : {"missing     scale.weight", "unexpected  unused.weight",
-                           "mismatched  linear.weight: the file has [1, 2], the model [1, 3]", "strict = false"})
+  for (const char* part :
+       {"missing     scale.weight", "unexpected  unused.weight",
+        "mismatched  linear.weight: the file has [1, 2], the model [1, 3]", "strict = false"})
     EXPECT_THAT(o.report.error, HasSubstr(part));
   EXPECT_TRUE(o.all("fit.start").empty());
 }
@@ -255,7 +275,8 @@ TEST_F(RunResume, ABareStateDictGivesWeightsForANewRun) {
 
 TEST_F(RunResume, B098_AWeightsOnlyFileStartsCountersAnew) {
   done({R"(checkpoint=[{use="torch",save_weights_only=true}])"});
-  const Outcome o = done({"resume.from=" + (folder / "runs/t/version_0/checkpoints/epoch=0-step=4.ckpt"), "run.name=other"});
+  const Outcome o = done(
+      {"resume.from=" + (folder / "runs/t/version_0/checkpoints/epoch=0-step=4.ckpt"), "run.name=other"});
   EXPECT_EQ(o.all("fit.batch_start")[0].step, 0);
   EXPECT_EQ(o.result("/stages/fit/epochs"), "1");
 }
@@ -280,12 +301,14 @@ TEST_F(RunResume, OtherDataThanTheFileWasWrittenWithIsRefused) {
 
 TEST_F(RunResume, TheCheckBeforeTrainingIsLeftOut) {
   done({"data.val_samples=2"});
-  const Outcome o = done({"data.val_samples=2", "trainer.num_sanity_val_steps=2", "resume.from=last", "trainer.max_epochs=2"});
+  const Outcome o = done(
+      {"data.val_samples=2", "trainer.num_sanity_val_steps=2", "resume.from=last", "trainer.max_epochs=2"});
   for (const Event& e : o.events) EXPECT_FALSE(e.sanity);
 }
 
 TEST_F(RunResume, EarlyStoppingRemembersHowLongItWaits) {
-  const Overrides o = {"data.val_samples=2", meddler(R"(event = "validate.start", act = "log", metric = "val_m", values = ["1"])"),
+  const Overrides o = {"data.val_samples=2",
+                       meddler(R"(event = "validate.start", act = "log", metric = "val_m", values = ["1"])"),
                        R"(callback+={use="early_stopping", monitor="val_m", patience=3})"};
   auto with = [&](const Overrides& more) {
     Overrides all = o;

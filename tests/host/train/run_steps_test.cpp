@@ -43,7 +43,8 @@ TEST_F(RunSteps, B003_AWindowLongerThanTheEpochStepsOnItsLastBatch) {
 
 TEST_F(RunSteps, F001_AShortLastWindowIsDividedByItsOwnRows) {
   ByHand hand;  // 10 batches of 2: windows of 8, 8 and 4 rows
-  for (auto [first, n] : {std::pair<int64_t, int64_t>{0, 8}, {8, 8}, {16, 4}}) hand.step(hand.gradient(first, n), 0.1);
+  for (auto [first, n] : {std::pair<int64_t, int64_t>{0, 8}, {8, 8}, {16, 4}})
+    hand.step(hand.gradient(first, n), 0.1);
   const Outcome o = done({kTenBatches, "trainer.accumulate_grad_batches=4"});
   expect_near(o.weights(), hand.weights());
   expect_near(done({kTenBatches, "data.batch_size=8"}).weights(), o.weights());  // the joined batches
@@ -52,7 +53,8 @@ TEST_F(RunSteps, F001_AShortLastWindowIsDividedByItsOwnRows) {
 TEST_F(RunSteps, RowsOfAShortLastBatchCountAsMuchAsAllOthers) {
   ByHand hand;  // 4 + 4 + 1 rows in one window
   hand.step(hand.gradient(0, 9), 0.1);
-  expect_near(done({"data.samples=9", "data.batch_size=4", "trainer.accumulate_grad_batches=3"}).weights(), hand.weights());
+  expect_near(done({"data.samples=9", "data.batch_size=4", "trainer.accumulate_grad_batches=3"}).weights(),
+              hand.weights());
 }
 
 TEST_F(RunSteps, TheMicroBatchPlaceInItsWindowIsShown) {
@@ -63,7 +65,8 @@ TEST_F(RunSteps, TheMicroBatchPlaceInItsWindowIsShown) {
 }
 
 TEST_F(RunSteps, F009_TheLoggedLossDoesNotDependOnTheWindow) {
-  const Outcome one = done({"optimizer.lr=0"}), four = done({"optimizer.lr=0", "trainer.accumulate_grad_batches=4"});
+  const Outcome one = done({"optimizer.lr=0"}),
+                four = done({"optimizer.lr=0", "trainer.accumulate_grad_batches=4"});
   const ByHand hand;
   expect_near(four.series("loss"), {hand.gradient(6, 2).loss});  // of the batch that ended the window
   ASSERT_EQ(one.series("loss").size(), 4u);
@@ -80,7 +83,9 @@ TEST_F(RunSteps, F002_WeightsGivenByTheModelAverageTheWindow) {
   hand.step(mean, 0.1);
   for (const char* weight : {"1", "7", "0.25"})
     expect_near(done({"data.samples=5", "data.batch_size=4", "trainer.accumulate_grad_batches=2",
-                      std::string("model.weight=") + weight}).weights(), hand.weights());
+                      std::string("model.weight=") + weight})
+                    .weights(),
+                hand.weights());
 }
 
 TEST_F(RunSteps, ASkippedBatchCountsForNothingInItsWindow) {
@@ -105,7 +110,8 @@ TEST_F(RunSteps, AWindowOfSkippedBatchesMakesNoStep) {
 TEST_F(RunSteps, ASkippedWindowSavesNothing) {
   const Outcome o = done({"model.skip_at=2", R"(checkpoint=[{use="torch",every_n_steps=2,save_top_k=-1}])"});
   EXPECT_THAT(o.files(), ElementsAre("epoch=0-step=2.ckpt"));
-  const Outcome first = done({"model.skip_at=0", R"(checkpoint=[{use="torch",every_n_steps=3,save_top_k=-1}])"});
+  const Outcome first =
+      done({"model.skip_at=0", R"(checkpoint=[{use="torch",every_n_steps=3,save_top_k=-1}])"});
   EXPECT_THAT(first.files(), ElementsAre("epoch=0-step=3.ckpt"));
 }
 
@@ -119,11 +125,13 @@ TEST_F(RunSteps, B139_ClippingByNormScalesAllGradientsAlike) {
   const double norm = std::sqrt(g.w[0] * g.w[0] + g.w[1] * g.w[1] + g.b * g.b), limit = norm / 3;
   ByHand hand;
   hand.step(g, 0.1 / 3);
-  expect_near(done({"trainer.limit_train_batches=1", "trainer.gradient_clip_val=" + std::to_string(limit)}).weights(),
-              hand.weights());
+  expect_near(
+      done({"trainer.limit_train_batches=1", "trainer.gradient_clip_val=" + std::to_string(limit)}).weights(),
+      hand.weights());
   ByHand free;
   free.step(g, 0.1);
-  expect_near(done({"trainer.limit_train_batches=1", "trainer.gradient_clip_val=" + std::to_string(norm * 2)}).weights(),
+  expect_near(done({"trainer.limit_train_batches=1", "trainer.gradient_clip_val=" + std::to_string(norm * 2)})
+                  .weights(),
               free.weights());
 }
 
@@ -134,7 +142,9 @@ TEST_F(RunSteps, B139_ClippingByValueCutsEachElement) {
   for (double* v : {&g.w[0], &g.w[1], &g.b}) *v = std::clamp(*v, -limit, limit);
   hand.step(g, 0.1);
   expect_near(done({"trainer.limit_train_batches=1", "trainer.gradient_clip_val=0.2",
-                    R"(trainer.gradient_clip_algorithm="value")"}).weights(), hand.weights());
+                    R"(trainer.gradient_clip_algorithm="value")"})
+                  .weights(),
+              hand.weights());
 }
 
 TEST_F(RunSteps, ClippingSeesTheWholeWindow) {
@@ -142,8 +152,10 @@ TEST_F(RunSteps, ClippingSeesTheWholeWindow) {
   const ByHand::Gradient g = hand.gradient(0, 8);
   const double norm = std::sqrt(g.w[0] * g.w[0] + g.w[1] * g.w[1] + g.b * g.b);
   hand.step(g, 0.1 / 2);
-  expect_near(done({"trainer.accumulate_grad_batches=4", "trainer.gradient_clip_val=" + std::to_string(norm / 2)}).weights(),
-              hand.weights());
+  expect_near(
+      done({"trainer.accumulate_grad_batches=4", "trainer.gradient_clip_val=" + std::to_string(norm / 2)})
+          .weights(),
+      hand.weights());
 }
 
 // ---- length
@@ -171,7 +183,8 @@ TEST_F(RunSteps, MaxStepsAtAnEpochsEndCompletesIt) {
 }
 
 TEST_F(RunSteps, F005_MaxStepsCountsOptimizerStepsNotBatches) {
-  const Outcome o = done({kTenBatches, "trainer.accumulate_grad_batches=4", "trainer.max_steps=4", "trainer.max_epochs=-1"});
+  const Outcome o = done(
+      {kTenBatches, "trainer.accumulate_grad_batches=4", "trainer.max_steps=4", "trainer.max_epochs=-1"});
   EXPECT_THAT(stepping_batches(o), ElementsAre(3, 7, 9, 3));
 }
 
@@ -189,16 +202,21 @@ TEST_F(RunSteps, B013_WithoutALimitThereAre1000EpochsAndAWarning) {
   const Outcome o = done({"data.samples=1", "callback=[]", "logger=[]", "checkpoint=[]"});
   EXPECT_EQ(o.result("/stages/fit/epochs"), "1000");
   EXPECT_EQ(o.log_lines("1000 epochs").size(), 1u);
-  const Outcome limited = done({"data.samples=1", "trainer.max_steps=1500", "callback=[]", "logger=[]", "checkpoint=[]"});
+  const Outcome limited =
+      done({"data.samples=1", "trainer.max_steps=1500", "callback=[]", "logger=[]", "checkpoint=[]"});
   EXPECT_EQ(limited.result("/stages/fit/epochs"), "1500");
   EXPECT_TRUE(limited.log_lines("1000 epochs").empty());
 }
 
 TEST_F(RunSteps, B027_ALimitIsANumberOrAShareRoundedDown) {
-  const std::pair<const char*, const char*> cases[] = {{"0.1", "6"}, {"7", "7"}, {"1", "1"}, {"1.0", "64"}, {"100", "64"}};
+  const std::pair<const char*, const char*> cases[] = {
+      {"0.1", "6"}, {"7", "7"}, {"1", "1"}, {"1.0", "64"}, {"100", "64"}};
   for (auto [limit, steps] : cases)
-    EXPECT_EQ(done({"data.samples=64", "data.batch_size=1", std::string("trainer.limit_train_batches=") + limit})
-                  .result("/stages/fit/global_step"), steps) << limit;
+    EXPECT_EQ(
+        done({"data.samples=64", "data.batch_size=1", std::string("trainer.limit_train_batches=") + limit})
+            .result("/stages/fit/global_step"),
+        steps)
+        << limit;
   EXPECT_EQ(done({kTenBatches, "trainer.limit_train_batches=0.25"}).result("/stages/fit/global_step"), "2");
   EXPECT_EQ(done({kTenBatches, "trainer.limit_train_batches=0.3"}).result("/stages/fit/global_step"), "3")
       << "0.3 * 10 is 3, not 2.999";
@@ -240,7 +258,8 @@ TEST_F(RunSteps, ASplitWithoutABatchIsAnErrorThatNamesIt) {
 }
 
 TEST_F(RunSteps, TheSameSeedGivesTheSameBitsAndAnotherSeedOthers) {
-  const Overrides noisy = {"data.shuffle=true", "model.noise=0.5", "optimizer.momentum=0.9", "trainer.max_epochs=3"};
+  const Overrides noisy = {"data.shuffle=true", "model.noise=0.5", "optimizer.momentum=0.9",
+                           "trainer.max_epochs=3"};
   auto with = [&](const char* seed) {
     Overrides o = noisy;
     o.push_back(seed);

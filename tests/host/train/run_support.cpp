@@ -69,7 +69,8 @@ std::string text_of(const lh_leaf& l) {
   const lh_value& v = l.value;
   if (l.kind == LH_LEAF_TENSOR) {
     size_t n = l.view.dtype.bits / 8u;
-    std::string s = "tensor" + std::to_string(l.view.dtype.code) + ":" + std::to_string(l.view.dtype.bits) + "[";
+    std::string s =
+        "tensor" + std::to_string(l.view.dtype.code) + ":" + std::to_string(l.view.dtype.bits) + "[";
     for (int32_t i = 0; i < l.view.ndim; ++i) {
       n *= static_cast<size_t>(l.view.shape[i]);
       s += std::to_string(l.view.shape[i]) + ",";
@@ -78,14 +79,19 @@ std::string text_of(const lh_leaf& l) {
   }
   std::string list;
   switch (v.type) {
-    case LH_T_BOOL: return v.u.b ? "true" : "false";
-    case LH_T_INT: return std::to_string(v.u.i);
-    case LH_T_FLOAT: return text_of(v.u.f);
-    case LH_T_STR: return {v.u.s.ptr, v.u.s.len};
+    case LH_T_BOOL:
+      return v.u.b ? "true" : "false";
+    case LH_T_INT:
+      return std::to_string(v.u.i);
+    case LH_T_FLOAT:
+      return text_of(v.u.f);
+    case LH_T_STR:
+      return {v.u.s.ptr, v.u.s.len};
     case LH_T_LIST_FLOAT:
       for (uint32_t i = 0; i < v.n; ++i) list += text_of(v.u.lf[i]) + ",";
       return list;
-    default: return "type " + std::to_string(v.type);
+    default:
+      return "type " + std::to_string(v.type);
   }
 }
 
@@ -184,7 +190,8 @@ std::vector<double> weights_of(const std::string& file) {
   visit(file, [&](const std::string& path, const lh_leaf& l) {
     if (path != "state_dict/linear.weight" && path != "state_dict/linear.bias") return;
     auto& to = path == "state_dict/linear.weight" ? w : b;
-    const auto* data = reinterpret_cast<const float*>(static_cast<const char*>(l.view.data) + l.view.byte_offset);
+    const auto* data =
+        reinterpret_cast<const float*>(static_cast<const char*>(l.view.data) + l.view.byte_offset);
     int64_t n = 1;
     for (int32_t i = 0; i < l.view.ndim; ++i) n *= l.view.shape[i];
     for (int64_t i = 0; i < n; ++i) {
@@ -241,11 +248,14 @@ std::vector<std::string> Outcome::names() const {
 std::vector<std::string> Outcome::files(const std::string& sub) const {
   std::vector<std::string> list;
   std::error_code ec;
-  for (const auto& e : fs::directory_iterator(report.run_folder + "/" + sub, ec)) list.push_back(e.path().filename());
+  for (const auto& e : fs::directory_iterator(report.run_folder + "/" + sub, ec))
+    list.push_back(e.path().filename());
   std::sort(list.begin(), list.end());
   return list;
 }
-std::string Outcome::read(const std::string& file) const { return lhost::read_file(report.run_folder + "/" + file); }
+std::string Outcome::read(const std::string& file) const {
+  return lhost::read_file(report.run_folder + "/" + file);
+}
 std::string Outcome::result(const std::string& pointer) const {
   const auto j = nlohmann::json::parse(read("result.json"));
   const nlohmann::json::json_pointer p(pointer);
@@ -303,7 +313,9 @@ Outcome Run::done(const Overrides& overrides) {
   return out;
 }
 
-std::string Run::meddler(const std::string& options) { return "callback+={use = \"meddler\", " + options + "}"; }
+std::string Run::meddler(const std::string& options) {
+  return "callback+={use = \"meddler\", " + options + "}";
+}
 
 bool Run::started() const {
   std::error_code ec;

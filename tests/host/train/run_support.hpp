@@ -33,7 +33,7 @@ struct Record {  // one line of metrics.jsonl
 // The leaves of a checkpoint: keys joined by "/", values as exact text, tensors as dtype, shape and bytes.
 using Tree = std::map<std::string, std::string>;
 Tree tree_of(const std::string& file);
-Tree below(const Tree&, const std::string& prefix);  // "state_dict/"
+Tree below(const Tree&, const std::string& prefix);       // "state_dict/"
 std::vector<double> weights_of(const std::string& file);  // linear.weight, then linear.bias
 void write_state_dict(const std::string& file, const std::map<std::string, std::vector<float>>& flat);
 
@@ -43,13 +43,15 @@ struct Outcome {
   std::vector<Record> records;
 
   std::vector<Event> all(const std::string& event) const;
-  std::vector<std::string> names() const;                    // of the events, in order
+  std::vector<std::string> names() const;                                           // of the events, in order
   std::vector<std::string> files(const std::string& folder = "checkpoints") const;  // sorted
-  std::string read(const std::string& file) const;           // in the run folder
-  std::string result(const std::string& pointer) const;      // of result.json: "/stages/fit/epochs"
+  std::string read(const std::string& file) const;                                  // in the run folder
+  std::string result(const std::string& pointer) const;  // of result.json: "/stages/fit/epochs"
   std::vector<std::string> log_lines(const std::string& holding) const;  // of host.log, the text only
   std::vector<double> weights() const { return weights_of(report.run_folder + "/checkpoints/last.ckpt"); }
-  Tree tree(const std::string& file = "last.ckpt") const { return tree_of(report.run_folder + "/checkpoints/" + file); }
+  Tree tree(const std::string& file = "last.ckpt") const {
+    return tree_of(report.run_folder + "/checkpoints/" + file);
+  }
   std::vector<Record> of_stage(const std::string& stage) const;
   std::vector<double> series(const std::string& metric) const;  // over all records
 };
@@ -59,9 +61,9 @@ class Run : public testing::Test {
   Run();
   using Overrides = std::vector<std::string>;
   Outcome run(const Overrides& = {});
-  Outcome done(const Overrides& = {});  // and it must end well
+  Outcome done(const Overrides& = {});                     // and it must end well
   static std::string meddler(const std::string& options);  // a [[callback]] as an override
-  bool started() const;  // is there any run folder?
+  bool started() const;                                    // is there any run folder?
 
   lhost_test::TempDir folder;
   std::string manifest;  // a small regression: y = w x + b on two features, labels 0 and 1
@@ -78,6 +80,7 @@ struct ByHand {
   std::vector<double> weights() const { return {w[0], w[1], b}; }
 };
 
-void expect_near(const std::vector<double>& found, const std::vector<double>& expected, double relative = 1e-6);
+void expect_near(const std::vector<double>& found, const std::vector<double>& expected,
+                 double relative = 1e-6);
 
 }  // namespace run_test

@@ -18,7 +18,8 @@ struct Halving {
     table.destroy = [](lh_scheduler*) {};
     table.check = [](lh_scheduler* s, const lh_clock* c) -> lh_status {
       of(s).checked.push_back(*c);
-      return c->total < 0 ? make_status(LH_INVALID_ARGUMENT, "scheduler:halving", "check", "needs an end") : nullptr;
+      return c->total < 0 ? make_status(LH_INVALID_ARGUMENT, "scheduler:halving", "check", "needs an end")
+                          : nullptr;
     };
     table.rate = [](lh_scheduler* s, const lh_clock* c, double base, double* out) -> lh_status {
       of(s).asked.push_back(*c);
@@ -28,7 +29,9 @@ struct Halving {
     };
   }
   static Halving& of(lh_scheduler* s) { return *reinterpret_cast<Halving*>(s); }
-  Scheduler scheduler() { return Scheduler(Created{this, &table, {"scheduler", "halving", "scheduler", "1", 0}}); }
+  Scheduler scheduler() {
+    return Scheduler(Created{this, &table, {"scheduler", "halving", "scheduler", "1", 0}});
+  }
   lh_scheduler_v0 table{};
   std::vector<lh_clock> asked, checked;
 };

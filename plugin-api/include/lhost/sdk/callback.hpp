@@ -58,7 +58,7 @@ struct CallbackKind {
   template <class D>
   static const std::vector<Hook>& hooks() {
 #define LHOST_HOOK(stage, what, f) \
-  {LH_EVENT(stage, what), &Callback::f, LHOST_OVERRIDES(D, Callback, f)}
+  { LH_EVENT(stage, what), &Callback::f, LHOST_OVERRIDES(D, Callback, f) }
     static const std::vector<Hook> all = {
         LHOST_HOOK(LH_STAGE_FIT, LH_ON_START, on_fit_start),
         LHOST_HOOK(LH_STAGE_FIT, LH_ON_END, on_fit_end),

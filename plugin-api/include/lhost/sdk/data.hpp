@@ -21,7 +21,8 @@ class Data : public Component {
   // What a split (LH_SPLIT_*) holds. Called once per split; the host keeps asking the answer that was given.
   virtual SplitInfo describe(int32_t split) = 0;
   // Samples indices[0..n) into dst[field], contiguous. From any thread, several at once.
-  virtual void fetch(int32_t split, const int64_t* indices, uint64_t n, int64_t epoch, void* const* dst) const = 0;
+  virtual void fetch(int32_t split, const int64_t* indices, uint64_t n, int64_t epoch,
+                     void* const* dst) const = 0;
 
  private:
   friend struct DataKind;

@@ -32,8 +32,9 @@ class Batch {
 struct LogOptions {  // neither on_step nor on_epoch: training logs on the step, the other stages on the epoch
   bool on_step = false, on_epoch = false;
   bool prog_bar = false;
-  int32_t reduce = LH_MEAN;  // LH_MEAN, LH_METRIC_SUM, LH_METRIC_MIN, LH_METRIC_MAX: over the epoch and the ranks
-  double weight = 0;         // share in the epoch's mean; 0 = the batch's rows
+  int32_t reduce =
+      LH_MEAN;        // LH_MEAN, LH_METRIC_SUM, LH_METRIC_MIN, LH_METRIC_MAX: over the epoch and the ranks
+  double weight = 0;  // share in the epoch's mean; 0 = the batch's rows
 };
 
 class Model : public torch::nn::Module {
@@ -63,16 +64,19 @@ class Model : public torch::nn::Module {
  protected:
   // Record a value of one element, any dtype. No synchronisation with a device.
   void log(std::string_view name, const torch::Tensor& value, const LogOptions& o = {}) {
-    check(detail::metrics_service->log(trainer_.run(), metric(name, o), handle(value), o.weight > 0 ? o.weight : weight_));
+    check(detail::metrics_service->log(trainer_.run(), metric(name, o), handle(value),
+                                       o.weight > 0 ? o.weight : weight_));
   }
   void log(std::string_view name, double value, const LogOptions& o = {}) {
-    check(detail::metrics_service->log_number(trainer_.run(), metric(name, o), value, o.weight > 0 ? o.weight : weight_));
+    check(detail::metrics_service->log_number(trainer_.run(), metric(name, o), value,
+                                              o.weight > 0 ? o.weight : weight_));
   }
   // return weighted(loss, tokens): the accumulation window is the mean weighted by `weight` instead of by rows.
   torch::Tensor weighted(torch::Tensor loss, double weight) {
     if (!(weight > 0) || weight > 1e300)
-      throw Error(LH_INVALID_ARGUMENT, "weighted(): the weight is " + std::to_string(weight) +
-                                           ", expected a number > 0; return an undefined Tensor to skip a batch");
+      throw Error(LH_INVALID_ARGUMENT,
+                  "weighted(): the weight is " + std::to_string(weight) +
+                      ", expected a number > 0; return an undefined Tensor to skip a batch");
     weight_ = weight;
     explicit_weight_ = true;
     return loss;
@@ -90,7 +94,8 @@ class Model : public torch::nn::Module {
       if (k.ptr == name.data() && k.text == name) return k.id;
     for (const Known& k : known_)
       if (k.text == name) return k.id;
-    const uint32_t flags = (o.on_step ? uint32_t{LH_ON_STEP} : 0u) | (o.on_epoch ? uint32_t{LH_ON_EPOCH} : 0u) |
+    const uint32_t flags = (o.on_step ? uint32_t{LH_ON_STEP} : 0u) |
+                           (o.on_epoch ? uint32_t{LH_ON_EPOCH} : 0u) |
                            (o.prog_bar ? uint32_t{LH_PROG_BAR} : 0u);
     uint32_t id = 0;
     check(detail::metrics_service->declare(trainer_.run(), str(name), flags, o.reduce, &id));
@@ -127,7 +132,7 @@ struct ModelPlugin {
   std::shared_ptr<M> model;  // named_modules() needs the shared_ptr
   std::vector<Entry> entries;
   std::vector<UnitEntry> units;
-  std::vector<bool> modes;  // of each module while an evaluation runs
+  std::vector<bool> modes;         // of each module while an evaluation runs
   torch::Tensor loss, prediction;  // lent to the host until the next step
   lh_tensor* prediction_handle = nullptr;
 
@@ -173,8 +178,17 @@ struct ModelPlugin {
     return guard("param", [&] {
       Entry& e = self(m).entries.at(i);
       const uint32_t size = out->size;
-      *out = {size, i, e.unit, e.flags, str(e.name), dtype_of(e.tensor.scalar_type()),
-              static_cast<int32_t>(e.tensor.dim()), e.tensor.sizes().data(), e.tensor.numel(), e.alias_of, 0};
+      *out = {size,
+              i,
+              e.unit,
+              e.flags,
+              str(e.name),
+              dtype_of(e.tensor.scalar_type()),
+              static_cast<int32_t>(e.tensor.dim()),
+              e.tensor.sizes().data(),
+              e.tensor.numel(),
+              e.alias_of,
+              0};
       *borrowed = handle(e.tensor);
     });
   }
@@ -228,7 +242,8 @@ struct ModelPlugin {
       self(m).model->test_step(Batch(*b));
     });
   }
-  static lh_status predict_step(lh_model* m, const lh_batch* b, lh_tensor* const** outs, uint64_t* n) noexcept {
+  static lh_status predict_step(lh_model* m, const lh_batch* b, lh_tensor* const** outs,
+                                uint64_t* n) noexcept {
     return guard("predict_step", [&] {
       ModelPlugin& s = self(m);
       s.begin(*b);
@@ -240,7 +255,8 @@ struct ModelPlugin {
     });
   }
   template <class X>
-  static auto has_forward(int) -> decltype(torch::Tensor(std::declval<X&>().forward(torch::Tensor())), std::true_type());
+  static auto has_forward(int)
+      -> decltype(torch::Tensor(std::declval<X&>().forward(torch::Tensor())), std::true_type());
   template <class>
   static std::false_type has_forward(...);
   static constexpr bool predicts_by_forward = decltype(has_forward<M>(0))::value;
@@ -252,7 +268,7 @@ struct ModelPlugin {
   };
   static const std::vector<Hook>& hooks() {
 #define LHOST_HOOK(stage, what, f) \
-  {LH_EVENT(stage, what), &Model::f, LHOST_OVERRIDES(M, Model, f)}
+  { LH_EVENT(stage, what), &Model::f, LHOST_OVERRIDES(M, Model, f) }
     static const std::vector<Hook> all = {
         LHOST_HOOK(LH_STAGE_FIT, LH_ON_START, on_fit_start),
         LHOST_HOOK(LH_STAGE_FIT, LH_ON_END, on_fit_end),
@@ -329,9 +345,9 @@ struct ModelKind {
 
 }  // namespace lhost
 
-#define LHOST_MODEL(Class, Options, name, version)                                                       \
-  LH_PLUGIN_NOTE(name, version, "", LH_MODEL_KIND ":" name, TORCH_VERSION);                              \
-  extern "C" LH_EXPORT const lh_plugin* lh_plugin_v1(void) LH_NX {                                       \
-    return ::lhost::detail::single_plugin<::lhost::ModelKind<Class, Options>,                            \
+#define LHOST_MODEL(Class, Options, name, version)                                                          \
+  LH_PLUGIN_NOTE(name, version, "", LH_MODEL_KIND ":" name, TORCH_VERSION);                                 \
+  extern "C" LH_EXPORT const lh_plugin* lh_plugin_v1(void) LH_NX {                                          \
+    return ::lhost::detail::single_plugin<::lhost::ModelKind<Class, Options>,                               \
                                           ::lhost::ModelPlugin<Class, Options>, Options>(name, version, 0); \
   }

@@ -87,7 +87,8 @@ std::string literal(const T& v) {
   else if constexpr (std::is_same_v<T, Path>) return v.text.empty() ? "" : literal(std::string_view(v.text));
   else if constexpr (std::is_same_v<T, Size>) return std::to_string(v.bytes);
   else if constexpr (std::is_same_v<T, Share>) return literal(v.value);
-  else if constexpr (std::is_same_v<T, Duration>) return literal(literal(1e-9 * static_cast<double>(v.ns)) + "s");
+  else if constexpr (std::is_same_v<T, Duration>)
+    return literal(literal(1e-9 * static_cast<double>(v.ns)) + "s");
   else if constexpr (std::is_enum_v<T>) return {};  // set by choices()
   else if constexpr (IsOptional<T>::value) return v ? literal(*v) : std::string();
   else {
@@ -129,14 +130,23 @@ class Describe {
    public:
     Entry(Describe& d, size_t i) : d_(d), i_(i) {}
     template <class V>
-    Entry& min(V v) { return text(&lh_option::min, detail::literal(v)); }
+    Entry& min(V v) {
+      return text(&lh_option::min, detail::literal(v));
+    }
     template <class V>
-    Entry& max(V v) { return text(&lh_option::max, detail::literal(v)); }
+    Entry& max(V v) {
+      return text(&lh_option::max, detail::literal(v));
+    }
     template <class V>
-    Entry& range(V lo, V hi) { return min(lo).max(hi); }
+    Entry& range(V lo, V hi) {
+      return min(lo).max(hi);
+    }
     Entry& above(double v) { return min(">" + detail::literal(v)); }  // exclusive
     Entry& below(double v) { return max("<" + detail::literal(v)); }
-    Entry& min_len(uint32_t n) { option().min_len = n; return *this; }
+    Entry& min_len(uint32_t n) {
+      option().min_len = n;
+      return *this;
+    }
     Entry& required() { return flag(LH_O_REQUIRED).text(&lh_option::def, ""); }
     Entry& secret() { return flag(LH_O_SECRET); }
     Entry& hyper() { return flag(LH_O_HYPER); }
@@ -156,8 +166,14 @@ class Describe {
 
    private:
     lh_option& option() { return d_.list_[i_]; }
-    Entry& flag(uint32_t f) { option().flags |= f; return *this; }
-    Entry& text(lh_str lh_option::*field, std::string v) { option().*field = d_.keep(std::move(v)); return *this; }
+    Entry& flag(uint32_t f) {
+      option().flags |= f;
+      return *this;
+    }
+    Entry& text(lh_str lh_option::*field, std::string v) {
+      option().*field = d_.keep(std::move(v));
+      return *this;
+    }
     Describe& d_;
     size_t i_;
   };

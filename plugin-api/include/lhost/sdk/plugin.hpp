@@ -86,8 +86,12 @@ struct Service {
 class StateOut {
  public:
   explicit StateOut(const lh_state_out* s) : s_(s) {}
-  void put(std::string_view name, int64_t v) const { value(name, LH_T_INT, [&](lh_value& x) { x.u.i = v; }); }
-  void put(std::string_view name, double v) const { value(name, LH_T_FLOAT, [&](lh_value& x) { x.u.f = v; }); }
+  void put(std::string_view name, int64_t v) const {
+    value(name, LH_T_INT, [&](lh_value& x) { x.u.i = v; });
+  }
+  void put(std::string_view name, double v) const {
+    value(name, LH_T_FLOAT, [&](lh_value& x) { x.u.f = v; });
+  }
   void put(std::string_view name, std::string_view v) const {
     value(name, LH_T_STR, [&](lh_value& x) { x.u.s = str(v); });
   }
@@ -222,8 +226,8 @@ const lh_plugin* single_plugin(const char* name, const char* version, uint64_t f
 }  // namespace lhost
 
 // One component, one plugin. KIND is the adapter in the kind's header, KIND_TEXT its LH_*_KIND.
-#define LHOST_SINGLE_PLUGIN(KIND, KIND_TEXT, Class, Options, name, version, torch, flags)       \
-  LH_PLUGIN_NOTE(name, version, "", KIND_TEXT ":" name, torch);                                  \
-  extern "C" LH_EXPORT const lh_plugin* lh_plugin_v1(void) LH_NX {                               \
-    return ::lhost::detail::single_plugin<KIND, Class, Options>(name, version, flags);           \
+#define LHOST_SINGLE_PLUGIN(KIND, KIND_TEXT, Class, Options, name, version, torch, flags) \
+  LH_PLUGIN_NOTE(name, version, "", KIND_TEXT ":" name, torch);                           \
+  extern "C" LH_EXPORT const lh_plugin* lh_plugin_v1(void) LH_NX {                        \
+    return ::lhost::detail::single_plugin<KIND, Class, Options>(name, version, flags);    \
   }

@@ -8,7 +8,7 @@ namespace lhost {
 class Scheduler : public Component {
  public:
   using Handle = lh_scheduler;
-  virtual void check(const lh_clock&) {}                             // throw what cannot work
+  virtual void check(const lh_clock&) {}                                 // throw what cannot work
   virtual double rate(const lh_clock& clock, double base_lr) const = 0;  // the learning rate at clock.t
 };
 

@@ -1,8 +1,8 @@
 // lhost/sdk/strategy.hpp - write a strategy: override what you need, end the file with LHOST_STRATEGY(...).
 // A slot that is not overridden stays NULL in the C table: it is not in the compiled step.
 #pragma once
-#include <lhost/sdk/plugin.hpp>
 #include <lhost/strategy.h>
+#include <lhost/sdk/plugin.hpp>
 
 #include <utility>
 
@@ -20,7 +20,12 @@ using UnitId = uint32_t;
 using ParamId = uint32_t;
 using GroupId = uint32_t;
 inline constexpr UnitId all_units = LH_UNIT_ALL;
-enum class ReduceOp : int32_t { sum = LH_REDUCE_SUM, avg = LH_REDUCE_AVG, max = LH_REDUCE_MAX, min = LH_REDUCE_MIN };
+enum class ReduceOp : int32_t {
+  sum = LH_REDUCE_SUM,
+  avg = LH_REDUCE_AVG,
+  max = LH_REDUCE_MAX,
+  min = LH_REDUCE_MIN
+};
 
 // Completions of one or several collectives. Dropping it neither waits nor cancels.
 class Work {
@@ -101,7 +106,9 @@ class Strategy : public Component {
   int64_t rank() const { return rank_; }
   int64_t world_size() const { return world_size_; }
   lh_run* run() const { return run_; }
-  Work all_reduce(const Tensors& ts, ReduceOp op) { return each(collective_->all_reduce, ts, int32_t(op), 0); }
+  Work all_reduce(const Tensors& ts, ReduceOp op) {
+    return each(collective_->all_reduce, ts, int32_t(op), 0);
+  }
   Work broadcast(const Tensors& ts, int64_t root) { return each(collective_->broadcast, ts, 0, root); }
 
  private:
@@ -185,7 +192,8 @@ struct StrategyKind {
       LHOST_SLOT(post_backward, on_id);
       return t;
     }();
-    return table.pre_forward || table.post_forward || table.pre_backward || table.post_backward ? &table : nullptr;
+    return table.pre_forward || table.post_forward || table.pre_backward || table.post_backward ? &table
+                                                                                                : nullptr;
   }
   template <class D>
   static lh_strategy_v0 table() {

@@ -17,17 +17,28 @@ inline torch::Tensor& tensor(lh_tensor* h) { return *reinterpret_cast<torch::Ten
 
 inline lh_dtype dtype_of(torch::ScalarType t) {
   switch (t) {
-    case torch::kFloat: return {LH_DT_FLOAT, 32, 1};
-    case torch::kDouble: return {LH_DT_FLOAT, 64, 1};
-    case torch::kHalf: return {LH_DT_FLOAT, 16, 1};
-    case torch::kBFloat16: return {LH_DT_BFLOAT, 16, 1};
-    case torch::kLong: return {LH_DT_INT, 64, 1};
-    case torch::kInt: return {LH_DT_INT, 32, 1};
-    case torch::kShort: return {LH_DT_INT, 16, 1};
-    case torch::kChar: return {LH_DT_INT, 8, 1};
-    case torch::kByte: return {LH_DT_UINT, 8, 1};
-    case torch::kBool: return {LH_DT_BOOL, 8, 1};
-    default: throw std::invalid_argument(std::string("a tensor of dtype ") + c10::toString(t) + " cannot cross");
+    case torch::kFloat:
+      return {LH_DT_FLOAT, 32, 1};
+    case torch::kDouble:
+      return {LH_DT_FLOAT, 64, 1};
+    case torch::kHalf:
+      return {LH_DT_FLOAT, 16, 1};
+    case torch::kBFloat16:
+      return {LH_DT_BFLOAT, 16, 1};
+    case torch::kLong:
+      return {LH_DT_INT, 64, 1};
+    case torch::kInt:
+      return {LH_DT_INT, 32, 1};
+    case torch::kShort:
+      return {LH_DT_INT, 16, 1};
+    case torch::kChar:
+      return {LH_DT_INT, 8, 1};
+    case torch::kByte:
+      return {LH_DT_UINT, 8, 1};
+    case torch::kBool:
+      return {LH_DT_BOOL, 8, 1};
+    default:
+      throw std::invalid_argument(std::string("a tensor of dtype ") + c10::toString(t) + " cannot cross");
   }
 }
 

@@ -1,7 +1,7 @@
 // lhost/sdk/trainer.hpp - the run as models and callbacks see it: counters, metrics, terminal.
 #pragma once
-#include <lhost/sdk/plugin.hpp>
 #include <lhost/trainer.h>
+#include <lhost/sdk/plugin.hpp>
 
 namespace lhost {
 

@@ -47,7 +47,8 @@ struct Collect<torch::Tensor> {
   static void run(Handles& out, torch::Tensor& t) { out.push_back(handle(t)); }
 };
 template <class V>
-struct Collect<V, std::enable_if_t<std::is_arithmetic_v<V> || std::is_enum_v<V> || std::is_same_v<V, std::string>>> {
+struct Collect<
+    V, std::enable_if_t<std::is_arithmetic_v<V> || std::is_enum_v<V> || std::is_same_v<V, std::string>>> {
   static void run(Handles&, V&) {}
 };
 template <class T>

@@ -36,8 +36,9 @@ class Meddler : public lhost::Component {
   using Handle = lh_callback;
   explicit Meddler(const Options& o) : o_(o), run_(lhost::detail::creating_run), metrics_(run_) {
     static constexpr const char* kStages[] = {"fit", "validate", "test", "predict"};
-    static constexpr const char* kEvents[] = {"start",     "end",         "epoch_start", "epoch_end", "batch_start",
-                                              "batch_end", "before_step", "exception",   "checkpoint"};
+    static constexpr const char* kEvents[] = {"start",       "end",         "epoch_start",
+                                              "epoch_end",   "batch_start", "batch_end",
+                                              "before_step", "exception",   "checkpoint"};
     for (int32_t stage = 0; stage < 4; ++stage)
       for (int32_t what = 0; what < 9; ++what)
         if (o.event == std::string(kStages[stage]) + "." + kEvents[what]) event_ = LH_EVENT(stage, what);
@@ -58,21 +59,35 @@ class Meddler : public lhost::Component {
  private:
   void act(size_t count) {
     switch (o_.act) {
-      case Act::kNone: break;
-      case Act::kLog: log(count); break;
-      case Act::kStop: lhost::Trainer(run_).stop("the meddler says so"); break;
-      case Act::kSigint: std::raise(SIGINT); break;
-      case Act::kSigterm: std::raise(SIGTERM); break;
-      case Act::kDraw: random_->uniform(run_); break;
-      case Act::kThrow: throw lhost::Error(LH_ABORTED, "told to fail");
-      case Act::kEscape: throw std::runtime_error("told to escape");
+      case Act::kNone:
+        break;
+      case Act::kLog:
+        log(count);
+        break;
+      case Act::kStop:
+        lhost::Trainer(run_).stop("the meddler says so");
+        break;
+      case Act::kSigint:
+        std::raise(SIGINT);
+        break;
+      case Act::kSigterm:
+        std::raise(SIGTERM);
+        break;
+      case Act::kDraw:
+        random_->uniform(run_);
+        break;
+      case Act::kThrow:
+        throw lhost::Error(LH_ABORTED, "told to fail");
+      case Act::kEscape:
+        throw std::runtime_error("told to escape");
     }
   }
   void log(size_t count) {
     if (!declared_) id_ = metrics_.declare(o_.metric, static_cast<uint32_t>(o_.flags));
     declared_ = true;
     const double weight = o_.weights.empty() ? 1 : o_.weights[std::min(count, o_.weights.size() - 1)];
-    metrics_.log(id_, std::strtod(o_.values.at(std::min(count, o_.values.size() - 1)).c_str(), nullptr), weight);
+    metrics_.log(id_, std::strtod(o_.values.at(std::min(count, o_.values.size() - 1)).c_str(), nullptr),
+                 weight);
   }
 
   Options o_;
