@@ -14,7 +14,7 @@ namespace {
 
 void print_row(const std::string& kind, const std::string& name, const std::string& version,
                const std::string& origin, const std::string& path) {
-  const auto pad = [](std::string s, size_t n) {
+  const auto pad = [](const std::string& s, size_t n) {
     return s + std::string(s.size() < n ? n - s.size() : 1, ' ');
   };
   Terminal::get().print(pad(kind, 14) + pad(name, 18) + pad(version, 9) + pad(origin, 14) + path);

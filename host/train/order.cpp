@@ -47,7 +47,8 @@ SplitIndices split_samples(int64_t samples, std::optional<double> train_share,
   const double share = train_share ? *train_share : 1 - *val_share;
   // 0.9 * 1440 is 1295.9999...: a share that was written as a decimal must not lose a sample to its binary form
   const auto n_train = static_cast<int64_t>(std::floor(share * static_cast<double>(samples) + 1e-9));
-  const auto n_val = val_share && train_share
+  const bool some_left = val_share && train_share && *train_share + *val_share < 1 - 1e-9;
+  const auto n_val = some_left
                          ? static_cast<int64_t>(std::floor(*val_share * static_cast<double>(samples) + 1e-9))
                          : samples - n_train;
   const auto order = permutation(samples, 0, kSplitPurpose);

@@ -60,7 +60,7 @@ std::string new_run_folder(const std::string& dir, const std::string& name) {
   make_folders(base);
   const auto taken = versions(base);
   for (int64_t n = taken.empty() ? 0 : taken.front().first + 1;; ++n) {
-    const std::string path = base / (kPrefix + std::to_string(n));
+    std::string path = base / (kPrefix + std::to_string(n));
     if (mkdir(path.c_str(), 0777) == 0) return path;
     if (errno != EEXIST)
       throw Failure(Exit::environment, "cannot make the run's folder " + path + ": " + std::strerror(errno) +

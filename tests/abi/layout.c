@@ -46,7 +46,6 @@ static void end(const char* type, size_t size, int grows) {
   M(T, f)
 #endif
 
-/* clang-format off: a table, several members to a line */
 static void values(void) {
   M(lh_str, ptr);
   M(lh_str, len);
@@ -269,10 +268,6 @@ static void constants(void) {
   CONSTANT(LH_O_SECRET);
   CONSTANT(LH_O_HYPER);
   CONSTANT(LH_O_MUST_EXIST);
-  CONSTANT(LH_STAGE_FIT);
-  CONSTANT(LH_STAGE_VALIDATE);
-  CONSTANT(LH_STAGE_TEST);
-  CONSTANT(LH_STAGE_PREDICT);
   CONSTANT(LH_LOG_DEBUG);
   CONSTANT(LH_LOG_INFO);
   CONSTANT(LH_LOG_WARN);
@@ -283,7 +278,6 @@ static void constants(void) {
   CONSTANT(LH_STAGE_TEST);
   CONSTANT(LH_STAGE_PREDICT);
 }
-/* clang-format on */
 
 int main(void) {
   values();

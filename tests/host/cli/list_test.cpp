@@ -7,7 +7,7 @@ namespace {
 struct List : Cli {
   // A folder of plugins that are called by these fixtures' names.
   std::string folder(const std::string& name, const std::vector<std::string>& fixtures) const {
-    for (const std::string& f : fixtures) link(LHOST_TEST_FIXTURES "/" + f + ".so", name + "/" + f + ".so");
+    for (const std::string& f : fixtures) place(LHOST_TEST_FIXTURES "/" + f + ".so", name + "/" + f + ".so");
     return prefix / name;
   }
 };
@@ -31,11 +31,11 @@ TEST_F(List, FoldersAreSearchedInOrder) {
   const std::string a = folder("a", {"same_component_a"}), b = folder("b", {"same_component_b", "plain"});
   const std::string text = screen("list callback --plugin-dir " + a + " --plugin-dir " + b);
   EXPECT_EQ(text,
-            "callback      plain             1.0.0    --plugin-dir  PREFIX/b/plain.so\n"
+            "callback      plain             1.0      --plugin-dir  PREFIX/b/plain.so\n"
             "callback      progress          1.0.0    installation  "
             "PREFIX/lib/lhost/plugins/1/callback/progress.so\n"
-            "callback      same_component    1.0.0    --plugin-dir  PREFIX/a/same_component_a.so\n"
-            "callback      same_component    1.0.0    --plugin-dir  PREFIX/b/same_component_b.so  (hidden by "
+            "callback      same_component    1.0      --plugin-dir  PREFIX/a/same_component_a.so\n"
+            "callback      same_component    1.0      --plugin-dir  PREFIX/b/same_component_b.so  (hidden by "
             "the one above)\n");
   EXPECT_THAT(screen("list callback", "LHOST_PLUGIN_PATH=" + b), HasSubstr("LHOST_PLUGIN_PATH"));
 }

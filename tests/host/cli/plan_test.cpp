@@ -49,7 +49,7 @@ TEST_F(Plan, ShowsTheComponentsAndTheModelsSize) {
       HasSubstr(
           "\nparameters     3 trainable; 12 B parameters, 12 B gradients, 12 B optimizer, 0 B buffers\n"));
   EXPECT_THAT(text, HasSubstr("\ncheckpoints    checkpoints/{epoch}-{step} (1 kept)\n"));
-  EXPECT_THAT(text, HasSubstr("\ninto           WORK/runs/t/version_N\n"));
+  EXPECT_THAT(text, HasSubstr("\ninto           runs/t/version_N\n"));
 }
 
 TEST_F(Plan, StartsNothing) {

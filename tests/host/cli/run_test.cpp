@@ -13,7 +13,7 @@ struct RunCommand : Cli {
 
 TEST_F(RunCommand, TrainsIntoANewFolder) {
   const std::string text = screen("run t.toml" + mocks());
-  EXPECT_THAT(text, HasSubstr("into  WORK/runs/t/version_0\n"));
+  EXPECT_THAT(text, HasSubstr("into  runs/t/version_0\n"));
   EXPECT_THAT(result(0), HasSubstr("\"outcome\": \"done\""));
   screen("run t.toml" + mocks());
   EXPECT_THAT(result(1), HasSubstr("\"exit_code\": 0"));
@@ -27,7 +27,7 @@ TEST_F(RunCommand, TheManifestMayComeFromStandardInput) {
 TEST_F(RunCommand, GoesOnWhereItStopped) {
   screen("run t.toml" + mocks());
   EXPECT_THAT(screen("run t.toml trainer.max_epochs=3 --resume last" + mocks()),
-              HasSubstr("from  WORK/runs/t/version_0/"));
+              HasSubstr("from  runs/t/version_0/"));
   EXPECT_THAT(result(0), AllOf(HasSubstr("\"epochs\": 3"), HasSubstr("\"global_step\": 12")));
   EXPECT_FALSE(fs::exists(work() + "/runs/t/version_1"));
 }

@@ -21,19 +21,15 @@ using testing::StartsWith;
 class Cli : public testing::Test {
  protected:
   Cli() {
-    fs::create_directories(prefix / "bin");
     fs::create_directories(work());
-    // not a symbolic link: the command finds its files by its own path
-    std::error_code other_disk;
-    fs::create_hard_link(LHOST_TEST_BIN "/lhost", prefix / "bin/lhost", other_disk);
-    if (other_disk) fs::copy_file(LHOST_TEST_BIN "/lhost", prefix / "bin/lhost");
+    place(LHOST_TEST_BIN "/lhost", "bin/lhost");
     for (const char* plugin :
          {"accelerator/cpu", "callback/progress", "checkpointer/torch", "launcher/single", "logger/csv",
           "optimizer/sgd", "precision/32-true", "strategy/single"})
-      link(std::string(LHOST_TEST_PLUGINS "/") + plugin + ".so",
-           std::string("lib/lhost/plugins/1/") + plugin + ".so");
-    link(LHOST_TEST_MOCK "/lib/mock_engine.so", "lib/lhost/liblhost_engine.so");
-    link(LHOST_TEST_SOURCE "/host/manifest/defaults.toml", "share/lhost/defaults.toml");
+      place(std::string(LHOST_TEST_PLUGINS "/") + plugin + ".so",
+            std::string("lib/lhost/plugins/1/") + plugin + ".so");
+    place(LHOST_TEST_MOCK "/lib/mock_engine.so", "lib/lhost/liblhost_engine.so");
+    place(LHOST_TEST_SOURCE "/host/manifest/defaults.toml", "share/lhost/defaults.toml");
     torch("2.11.0");
   }
 
@@ -59,9 +55,12 @@ class Cli : public testing::Test {
     return named(o.output);
   }
 
-  void link(const std::string& target, const std::string& place) const {
-    fs::create_directories(fs::path(prefix / place).parent_path());
-    fs::create_symlink(target, prefix / place);
+  // The file at a place of the prefix: the same one, or a copy of it. No symbolic link: lhost would follow it.
+  void place(const std::string& original, const std::string& name) const {
+    fs::create_directories(fs::path(prefix / name).parent_path());
+    std::error_code other_disk;
+    fs::create_hard_link(original, prefix / name, other_disk);
+    if (other_disk) fs::copy_file(original, prefix / name);
   }
   void torch(const std::string& version) const {
     prefix_file("libtorch/lib/libtorch_cpu.so", "");

@@ -1,7 +1,7 @@
 // tests/host/train/engine_support.hpp - the mock engine in this process, and tensors of it as plain numbers.
 #pragma once
 #include "kinds/component.hpp"
-#include "train/engine.hpp"
+#include "train/run_state.hpp"
 
 #include <cstring>
 #include <string>
@@ -9,8 +9,10 @@
 
 namespace train_test {
 
+// Once a run was made the engine knows the host, so that it can report errors.
 inline const lhost::Engine& engine() {
   static const lhost::Engine e = lhost::load_engine(LHOST_TEST_MOCK "/lib/mock_engine.so");
+  static const lhost::RunHandle run(e, {sizeof(lh_engine_config), 1, 0, 0, 0});
   return e;
 }
 
