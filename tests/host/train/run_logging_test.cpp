@@ -197,9 +197,9 @@ TEST_F(RunLogging, OnErrorStopHoldsForTheLastRecordToo) {
 
 TEST_F(RunLogging, TrainingDoesNotWaitForASlowLogger) {
   // "patient" takes no record before it sees that training has ended: would training wait for it, both would for ever.
-  const Outcome o =
-      done({"logger=[{use=\"patient\", text=\"fit.end\", file=\"" + (folder / "events.txt") + "\"}, {use=\"memory_c\"}]",
-            "checkpoint=[]", "trainer.max_epochs=3"});
+  const Outcome o = done({"logger=[{use=\"patient\", text=\"fit.end\", file=\"" + (folder / "events.txt") +
+                              "\"}, {use=\"memory_c\"}]",
+                          "checkpoint=[]", "trainer.max_epochs=3"});
   EXPECT_THAT(o.log_lines("patient"), IsEmpty());
   const std::string text = memory(o);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 12);

@@ -167,7 +167,8 @@ TEST_F(RunResume, AdamsMomentsGoOn) {
   with({"trainer.max_epochs=1"});
   const Outcome resumed = with({"trainer.max_epochs=2", "resume.from=last"});
   EXPECT_EQ(below(resumed.tree(), "optimizer/").size(), 6u) << "two parameters: exp_avg, exp_avg_sq, step";
-  for (const char* part : {"state_dict/", "optimizer/"}) EXPECT_EQ(below(resumed.tree(), part), below(w.tree(), part));
+  for (const char* part : {"state_dict/", "optimizer/"})
+    EXPECT_EQ(below(resumed.tree(), part), below(w.tree(), part));
 }
 
 TEST_F(RunResume, F030_TheBestKAreThoseOfTheWholeRun) {

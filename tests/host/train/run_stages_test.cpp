@@ -30,8 +30,8 @@ struct RunStages : Run {
 TEST_F(RunStages, EvaluationUsesTheWeightsOfTheNamedFile) {
   // w x + b with w = 0: the output is b; labels 0 1 0 1 -> mean of (b - label)^2
   for (const char* stage : {"validate", "test"}) {
-    const Outcome o = done({std::string("run.stages=[\"") + stage + "\"]", "data.val_samples=4", "data.test_samples=4",
-                            weights_file({0, 0}, {2})});
+    const Outcome o = done({std::string("run.stages=[\"") + stage + "\"]", "data.val_samples=4",
+                            "data.test_samples=4", weights_file({0, 0}, {2})});
     const std::string name = *stage == 'v' ? "val_loss" : "test_loss";
     EXPECT_NEAR(o.report.metrics.at(name), (4 + 1 + 4 + 1) / 4.0, 1e-6);
     ASSERT_THAT(o.of_stage(stage), SizeIs(1));
@@ -42,8 +42,8 @@ TEST_F(RunStages, EvaluationUsesTheWeightsOfTheNamedFile) {
 
 TEST_F(RunStages, EvaluationOfAFitsCheckpointHasItsOwnFolder) {
   const Outcome fit = done({"optimizer.lr=0", "data.val_samples=4"});
-  const Outcome o =
-      done({R"(run.stages=["validate"])", "data.val_samples=4", "resume.from=" + fit.report.run_folder + "/checkpoints/last.ckpt"});
+  const Outcome o = done({R"(run.stages=["validate"])", "data.val_samples=4",
+                          "resume.from=" + fit.report.run_folder + "/checkpoints/last.ckpt"});
   EXPECT_NE(o.report.run_folder, fit.report.run_folder);
   EXPECT_EQ(o.report.metrics.at("val_loss"), fit.report.metrics.at("val_loss"));
 }
@@ -61,7 +61,8 @@ TEST_F(RunStages, WithoutAFileTheInitialWeightsAreEvaluated) {
 
 TEST_F(RunStages, EvaluationNeedsNoOptimizerAndNoCheckpoint) {
   manifest.erase(manifest.find("[optimizer]"), manifest.find("[[logger]]") - manifest.find("[optimizer]"));
-  EXPECT_EQ(done({R"(run.stages=["test"])", "data.test_samples=2", "checkpoint=[]"}).all("test.end").size(), 1u);
+  EXPECT_EQ(done({R"(run.stages=["test"])", "data.test_samples=2", "checkpoint=[]"}).all("test.end").size(),
+            1u);
   const Outcome fit = run();
   EXPECT_EQ(fit.report.exit_code, 2);
   EXPECT_THAT(fit.report.error, HasSubstr("[optimizer]"));
@@ -70,10 +71,11 @@ TEST_F(RunStages, EvaluationNeedsNoOptimizerAndNoCheckpoint) {
 TEST_F(RunStages, AfterFitTheTestUsesTheBestCheckpoint) {
   const Overrides base = {"trainer.max_epochs=3", "data.val_samples=2", "data.test_samples=6"};
   Overrides fit = base;
-  fit.insert(fit.end(),
-             {R"(run.stages=["fit", "test"])",
-              meddler(R"(event = "validate.start", act = "log", metric = "val_m", values = ["3", "1", "2"])"),
-              R"(checkpoint=[{use="torch",monitor="val_m",mode="min",filename="best"},{use="torch",filename="newest"}])"});
+  fit.insert(
+      fit.end(),
+      {R"(run.stages=["fit", "test"])",
+       meddler(R"(event = "validate.start", act = "log", metric = "val_m", values = ["3", "1", "2"])"),
+       R"(checkpoint=[{use="torch",monitor="val_m",mode="min",filename="best"},{use="torch",filename="newest"}])"});
   const Outcome o = done(fit);
   Overrides test = base;
   test.push_back(R"(run.stages=["test"])");
@@ -95,8 +97,10 @@ TEST_F(RunStages, AfterFitWithoutFilesTheTestUsesTheLastWeights) {
 }
 
 TEST_F(RunStages, PredictVisitsEverySampleInOrderAndShowsTheOutputs) {
-  const Outcome o = done({R"(run.stages=["predict"])", "data.predict_samples=5", "model.trace=true", "data.shuffle=true"});
-  EXPECT_THAT(batches(o, "predict_step"), ElementsAre("predict_step 0 1", "predict_step 2 3", "predict_step 4"));
+  const Outcome o =
+      done({R"(run.stages=["predict"])", "data.predict_samples=5", "model.trace=true", "data.shuffle=true"});
+  EXPECT_THAT(batches(o, "predict_step"),
+              ElementsAre("predict_step 0 1", "predict_step 2 3", "predict_step 4"));
   ASSERT_THAT(o.all("predict.batch_end"), SizeIs(3));
   for (const Event& e : o.all("predict.batch_end")) EXPECT_EQ(e.metrics.at("predictions"), 1);
   EXPECT_EQ(o.result("/stages/predict/samples"), "5");
@@ -106,7 +110,8 @@ TEST_F(RunStages, PredictVisitsEverySampleInOrderAndShowsTheOutputs) {
 // ---- data
 
 TEST_F(RunStages, ASplitCutsValidationFromTrainingWithoutOverlap) {
-  const Outcome o = done({"data.samples=10", "data.split.val=\"30%\"", "model.trace=true", "data.batch_size=1"});
+  const Outcome o =
+      done({"data.samples=10", "data.split.val=\"30%\"", "model.trace=true", "data.batch_size=1"});
   std::vector<std::string> seen;
   for (const std::string& b : batches(o, "training_step")) seen.push_back(b.substr(b.rfind(' ')));
   EXPECT_THAT(seen, SizeIs(7));
@@ -117,7 +122,8 @@ TEST_F(RunStages, ASplitCutsValidationFromTrainingWithoutOverlap) {
 
 TEST_F(RunStages, TheSplitDoesNotDependOnTheSeed) {
   const auto validated = [&](const char* seed) {
-    return batches(done({"data.samples=20", "data.split.val=0.25", "model.trace=true", seed}), "validation_step");
+    return batches(done({"data.samples=20", "data.split.val=0.25", "model.trace=true", seed}),
+                   "validation_step");
   };
   EXPECT_EQ(validated("run.seed=1"), validated("run.seed=2"));
 }
@@ -129,7 +135,8 @@ TEST_F(RunStages, ASplitOfDataThatHasValidationIsRefused) {
 }
 
 TEST_F(RunStages, ShufflingVisitsEverySampleOnceInAnotherOrderEachEpoch) {
-  const Outcome o = done({"data.samples=16", "data.batch_size=16", "data.shuffle=true", "trainer.max_epochs=2", "model.trace=true"});
+  const Outcome o = done({"data.samples=16", "data.batch_size=16", "data.shuffle=true",
+                          "trainer.max_epochs=2", "model.trace=true"});
   const auto orders = batches(o, "training_step");
   ASSERT_THAT(orders, SizeIs(2));
   EXPECT_NE(orders[0], orders[1]);
@@ -139,8 +146,9 @@ TEST_F(RunStages, ShufflingVisitsEverySampleOnceInAnotherOrderEachEpoch) {
 
 TEST_F(RunStages, LoaderThreadsChangeNothing) {
   const auto with = [&](const std::string& threads) {
-    return done({"data.samples=23", "data.val_samples=7", "data.shuffle=true", "model.noise=0.5", "optimizer.momentum=0.9",
-                 "trainer.max_epochs=3", "model.trace=true", "data.threads=" + threads});
+    return done({"data.samples=23", "data.val_samples=7", "data.shuffle=true", "model.noise=0.5",
+                 "optimizer.momentum=0.9", "trainer.max_epochs=3", "model.trace=true",
+                 "data.threads=" + threads});
   };
   const Outcome none = with("0");
   for (const char* threads : {"1", "4"}) {
@@ -160,13 +168,15 @@ TEST_F(RunStages, MoreLoaderThreadsThanBatchesWork) {
 
 TEST_F(RunStages, StrategiesOfOneProcessGiveTheSameBits) {
   const auto with = [&](const std::string& name) {
-    return weights_bits(done({"strategy.use=" + name, "data.samples=22", "data.val_samples=4", "model.units=true", "model.unused=true",
-                              "trainer.accumulate_grad_batches=3", "trainer.gradient_clip_val=0.5", "optimizer.momentum=0.9",
-                              "trainer.max_epochs=2"}));
+    return weights_bits(
+        done({"strategy.use=" + name, "data.samples=22", "data.val_samples=4", "model.units=true",
+              "model.unused=true", "trainer.accumulate_grad_batches=3", "trainer.gradient_clip_val=0.5",
+              "optimizer.momentum=0.9", "trainer.max_epochs=2"}));
   };
   const Tree single = with("single");
   EXPECT_EQ(single.size(), 4u);
-  for (const char* name : {"single_c", "c_ddp_like", "trace", "acme.periodic"}) EXPECT_EQ(with(name), single) << name;
+  for (const char* name : {"single_c", "c_ddp_like", "trace", "acme.periodic"})
+    EXPECT_EQ(with(name), single) << name;
 }
 
 TEST_F(RunStages, AStrategySynchronisesOnceAWindow) {
@@ -182,7 +192,8 @@ TEST_F(RunStages, AStrategyIsTakenDownAlsoAfterAFailure) {
 }
 
 TEST_F(RunStages, AProfilerChangesNoWeights) {
-  EXPECT_EQ(weights_bits(done({"profiler.use=simple", "data.val_samples=4"})), weights_bits(done({"data.val_samples=4"})));
+  EXPECT_EQ(weights_bits(done({"profiler.use=simple", "data.val_samples=4"})),
+            weights_bits(done({"data.val_samples=4"})));
 }
 
 TEST_F(RunStages, TheResolvedManifestRunsAgainToTheSameBits) {
