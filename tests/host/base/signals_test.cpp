@@ -11,20 +11,25 @@ namespace {
 
 volatile std::sig_atomic_t heard_by_others = 0;
 
+void send(int sig) {
+  raise(sig);
+  usleep(1000);  // under the thread sanitizer a signal may wait for the next call into the system
+}
+
 class Signals : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Both, Signals, testing::Values(SIGINT, SIGTERM));
 
 TEST_P(Signals, AreARequestWhileAGuardLives) {
   const SignalGuard guard;
   EXPECT_EQ(pending_signal, 0);
-  raise(GetParam());
+  send(GetParam());
   EXPECT_EQ(pending_signal, GetParam());
 }
 
 TEST_P(Signals, ANewGuardForgetsWhatCameBefore) {
   {
     const SignalGuard guard;
-    raise(GetParam());
+    send(GetParam());
   }
   const SignalGuard guard;
   EXPECT_EQ(pending_signal, 0);
@@ -34,7 +39,7 @@ TEST_P(Signals, GoBackToWhoeverHandledThemBefore) {
   const auto before = std::signal(GetParam(), [](int s) { heard_by_others = s; });
   { const SignalGuard guard; }
   heard_by_others = 0;
-  raise(GetParam());
+  send(GetParam());
   EXPECT_EQ(heard_by_others, GetParam());
   std::signal(GetParam(), before);
 }
@@ -43,8 +48,8 @@ TEST_P(Signals, ASecondOneEndsTheProcessAtOnce) {
   EXPECT_EXIT(
       {
         const SignalGuard guard;
-        raise(SIGINT);
-        raise(GetParam());
+        send(SIGINT);
+        send(GetParam());
       },
       testing::ExitedWithCode(128 + GetParam()), "");
 }
