@@ -303,6 +303,8 @@ class Resolver {
     const auto add = [&](const std::string& prefix, const Values& values) {
       for (const OptionSpec& o : values.schema()) {
         if (o.key == "always") continue;
+        // without effect, and so refused when the resolved manifest is run again
+        if (o.key == "gradient_clip_algorithm" && !values.has("gradient_clip_val")) continue;
         const Node& n = values.node(o.key);
         if (n.type != Node::Type::none && o.type != LH_T_NONE) put(root, prefix + o.key, n);
       }

@@ -113,11 +113,12 @@ std::optional<double> CheckpointKeeper::monitored(const Moment& m) const {
                     "\" was logged so far; there are: " + (names.empty() ? "none" : join(names, ", ")));
 }
 
-std::string CheckpointKeeper::unused_name(const std::string& stem) const {
+std::string CheckpointKeeper::free_name(const std::string& stem, const std::string& displaced) const {
   const std::string base = policy_.dir + "/" + stem;
   std::string name = base + suffix_;
   std::error_code ec;
-  for (int v = 1; fs::exists(absolute(name), ec); ++v) name = base + "-v" + std::to_string(v) + suffix_;
+  for (int v = 1; name != displaced && fs::exists(absolute(name), ec); ++v)
+    name = base + "-v" + std::to_string(v) + suffix_;
   return name;
 }
 
@@ -142,10 +143,17 @@ void CheckpointKeeper::save(const Moment& m, bool ranks) {
       return better(*value, x.value.value_or(std::nan("")));
     });
     if (wanted) {
-      newest = unused_name(expand_filename(policy_.filename, m.epoch, m.step, m.metrics->known()));
+      // the file that goes may be written over: a fixed name stays as it is
+      newest = free_name(expand_filename(policy_.filename, m.epoch, m.step, m.metrics->known()),
+                         full ? worst()->file : "");
       make_folders(fs::path(absolute(newest)).parent_path());
       writing_ = Kept{newest, value, m.epoch};
-      write_(absolute(newest), policy_.weights_only);
+      try {
+        write_(absolute(newest), policy_.weights_only);
+      } catch (...) {
+        writing_.reset();
+        throw;
+      }
       keep(*std::exchange(writing_, std::nullopt));
     }
   }
@@ -154,17 +162,23 @@ void CheckpointKeeper::save(const Moment& m, bool ranks) {
 
 void CheckpointKeeper::keep(Kept k) {
   last_ = k.file;
+  std::erase_if(kept_, [&](const Kept& x) { return x.file == k.file; });
   kept_.push_back(std::move(k));
   // more than one too many after a run that was killed before it could remove
   while (policy_.save_top_k > 0 && kept_.size() > static_cast<size_t>(policy_.save_top_k)) remove_worst();
 }
 
-void CheckpointKeeper::remove_worst() {
+std::vector<CheckpointKeeper::Kept>::const_iterator CheckpointKeeper::worst() const {
   auto worst = kept_.begin();  // without a monitor: the oldest
   if (!policy_.monitor.empty())
     for (auto i = kept_.begin() + 1; i != kept_.end(); ++i)
       // of equals the newer one goes, so the older stays
       if (!better(i->value.value_or(std::nan("")), worst->value.value_or(std::nan("")))) worst = i;
+  return worst;
+}
+
+void CheckpointKeeper::remove_worst() {
+  const auto worst = this->worst();
   std::error_code ec;
   fs::remove(absolute(worst->file), ec);
   if (ec)
@@ -197,7 +211,9 @@ void CheckpointKeeper::now(const Moment&, const std::string& stem) {
 
 std::vector<CheckpointKeeper::Kept> CheckpointKeeper::all() const {
   std::vector<Kept> list = kept_;
-  if (writing_) list.push_back(*writing_);
+  if (!writing_) return list;
+  std::erase_if(list, [&](const Kept& x) { return x.file == writing_->file; });
+  list.push_back(*writing_);
   return list;
 }
 

@@ -50,8 +50,9 @@ class CheckpointKeeper {
   bool better(double a, double b) const;
   std::optional<double> monitored(const Moment&) const;
   void save(const Moment&, bool ranks);  // false: no candidate for the best k
-  std::string unused_name(const std::string& stem) const;
+  std::string free_name(const std::string& stem, const std::string& displaced) const;
   void keep(Kept);
+  std::vector<Kept>::const_iterator worst() const;  // of those that are kept
   void remove_worst();
   std::vector<Kept> all() const;
   bool belongs_here(const std::string& file) const;

@@ -70,9 +70,8 @@ class Bench:
         self.build, self.python, self.short = Path(arguments.build).resolve(), arguments.python, arguments.short
         self.folder, self.out = folder, open(arguments.json, "a")
         self.env = dict(os.environ, OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="",
-                        XDG_CACHE_HOME=str(folder / "cache"))
+                        PYTHONDONTWRITEBYTECODE="1", XDG_CACHE_HOME=str(folder / "cache"))
         self.missing = {p for p in ("torch", "lightning", "tensorboard") if not self.has(p)}
-        
     def has(self, package):
         code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{package}') is None)"
         return subprocess.run([self.python, "-c", code], stderr=subprocess.DEVNULL, check=False).returncode == 0
@@ -166,9 +165,9 @@ class Bench:
                 p.end()
                 continue
             kept.append(p)
-        for p in kept:  # slices of about 0.15 s of CPU
+        for p in kept:  # slices of about 0.3 s of CPU
             per_step = p.run(2 * EPOCH)["cpu"] / (2 * EPOCH)
-            p.slice = EPOCH * max(1, round(0.15 / per_step / EPOCH))
+            p.slice = EPOCH * max(1, round(0.3 / per_step / EPOCH))
         self.write(row=row, losses_agree=[p.name for p in kept], loss=expected, load=os.getloadavg())
         return kept
 
@@ -298,11 +297,12 @@ def main():
     if unknown:
         parser.error(f"no row {', '.join(sorted(unknown))}; there are {', '.join(Bench.ROWS)}")
     if not (Path(arguments.build) / "tests/fixtures/bench/bench.log.so").exists():
-        parser.error(f"{arguments.build} lacks the benchmarks; build them: cmake --build {arguments.build} --target bench")
+        parser.error(f"{arguments.build} lacks the benchmarks; cmake --build {arguments.build} --target bench builds them")
     with tempfile.TemporaryDirectory(prefix="lhost-bench-") as folder:
         bench = Bench(arguments, Path(folder))
         cpu = next(x.split(":")[1].strip() for x in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in x)
-        machine = {"cpu": cpu, "cpus": os.cpu_count(), "kernel": platform.release(), "time": time.strftime("%FT%TZ", time.gmtime())}
+        machine = {"cpu": cpu, "cpus": os.cpu_count(), "kernel": platform.release(),
+                   "time": time.strftime("%FT%TZ", time.gmtime())}
         print(f"{cpu}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, one thread for each program")
         bench.write(machine=machine, versions=versions(bench), short=bench.short)
         for row in arguments.rows or Bench.ROWS:

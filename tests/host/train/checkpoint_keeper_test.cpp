@@ -301,6 +301,7 @@ TEST_F(Keeper, AWriteThatFailsKeepsWhatThereWas) {
   metrics.restore_known("m", 1, 0);
   EXPECT_THROW(k.at_epoch_end(moment(1)), Failure);
   EXPECT_THAT(files(), ElementsAre("epoch=0"));
+  EXPECT_EQ(k.best()->file, "checkpoints/epoch=0.ckpt");
   EXPECT_EQ(k.last(), "checkpoints/epoch=0.ckpt");
 }
 

@@ -97,6 +97,15 @@ TEST_F(RunCheckpoint, B090_AFixedNameIsNumbered) {
   EXPECT_EQ(kept("\"3\", \"2\", \"1\"", 3, R"(mode = "min", save_top_k = 3)").size(), 3u);
 }
 
+TEST_F(RunCheckpoint, AFixedNameOfTheOneFileThatIsKeptStays) {
+  const Outcome best = done({epochs(3), values(R"("3", "2", "1")"),
+                             policy(R"(filename = "best", monitor = "val_m", mode = "min")")});
+  EXPECT_THAT(best.files(), ElementsAre("best.ckpt"));
+  EXPECT_EQ(best.tree("best.ckpt").at("lhost/counters/global_step"), "12");
+  EXPECT_THAT(done({epochs(3), policy(R"(filename = "newest", save_last = "link")")}).files(),
+              ElementsAre("last.ckpt", "newest.ckpt"));
+}
+
 TEST_F(RunCheckpoint, NamesExpandMetricsWithTheirNameAndFormat) {
   const Outcome o =
       done({epochs(4), values(R"("0.3249")"), policy(R"(filename = "{epoch:02d}-{val_m:.2f}-{step:04d}")")});

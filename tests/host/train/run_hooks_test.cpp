@@ -61,6 +61,14 @@ TEST_F(RunHooks, ModesComeBackAlsoAfterAnEvaluationThatFails) {
   EXPECT_THAT(o.log_lines("mode ").back(), HasSubstr("mode train"));
 }
 
+TEST_F(RunHooks, B055_CallbacksAreCalledInTheOrderOfTheManifest) {
+  // what the second callback logs is known to the first at the next event only
+  const Outcome o =
+      done({meddler(R"(event = "fit.batch_start", act = "log", metric = "late", values = ["1"])")});
+  EXPECT_EQ(o.all("fit.batch_start").at(0).metrics.count("late"), 0u);
+  EXPECT_EQ(o.all("fit.batch_end").at(0).metrics.count("late"), 1u);
+}
+
 TEST_F(RunHooks, B045_ValidationEveryNEpochs) {
   for (auto [epochs, runs] : {std::pair<int, size_t>{1, 0}, {4, 2}, {5, 2}}) {
     const Outcome o = done({"data.val_samples=2", "trainer.check_val_every_n_epoch=2",
