@@ -14,10 +14,6 @@ using Kind = Value::Kind;
 
 constexpr size_t kMostDimensions = 64;
 
-[[noreturn]] void damaged(const std::string& what) {
-  throw lhost::Error(LH_DATA_LOSS, "damaged: " + what + "; use another copy or an earlier checkpoint");
-}
-
 int64_t count(const Value& v, const char* what) {
   if (v.kind != Kind::integer || v.integer < 0)
     damaged(std::string("a tensor's ") + what + " is not a number >= 0");

@@ -9,11 +9,11 @@
 #include <cstdio>
 
 namespace torch_file {
-namespace {
-
 [[noreturn]] void damaged(const std::string& what) {
   throw lhost::Error(LH_DATA_LOSS, "damaged: " + what + "; use another copy or an earlier checkpoint");
 }
+
+namespace {
 
 std::string hex(uint32_t n) {
   char text[16];

@@ -10,6 +10,8 @@
 
 namespace torch_file {
 
+[[noreturn]] void damaged(const std::string& what);  // throws LH_DATA_LOSS with a way out
+
 class ZipReader {
  public:
   explicit ZipReader(std::string_view file);

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string why(const std::string& name) {
+std::string why_refused(const std::string& name) {
   const Failure f = failure([&] { load_plugin(fixture(name)); });
   EXPECT_EQ(f.code, Exit::plugin);
   const std::string prefix = fixture(name) + ": ", what = f.what();
@@ -67,8 +67,8 @@ TEST(Loader, RefusesAFileThatIsNotThere) {
 }
 
 TEST(Loader, RefusesWhatTheNoteRefusesBeforeItIsOpened) {
-  EXPECT_THAT(why("other_major"), HasSubstr("built for plugin ABI 2.x"));
-  EXPECT_THAT(why("no_note"), HasSubstr("not an lhost plugin"));
+  EXPECT_THAT(why_refused("other_major"), HasSubstr("built for plugin ABI 2.x"));
+  EXPECT_THAT(why_refused("no_note"), HasSubstr("not an lhost plugin"));
   EXPECT_EQ(dlopen(fixture("other_major").c_str(), RTLD_NOW | RTLD_NOLOAD), nullptr);
 }
 
@@ -79,48 +79,49 @@ TEST(Loader, RefusesATruncatedFile) {
 }
 
 TEST(Loader, PassesOnTheDynamicLoadersWords) {
-  EXPECT_EQ(why("unresolved"), "the dynamic loader refused it: " + fixture("unresolved") +
-                                   ": undefined symbol: a_function_that_nobody_defines");
+  EXPECT_EQ(why_refused("unresolved"), "the dynamic loader refused it: " + fixture("unresolved") +
+                                           ": undefined symbol: a_function_that_nobody_defines");
 }
 
 TEST(Loader, RefusesAMissingSymbol) {
-  EXPECT_EQ(why("no_symbol"), "its note is there, but the symbol lh_plugin_v1 is missing");
+  EXPECT_EQ(why_refused("no_symbol"), "its note is there, but the symbol lh_plugin_v1 is missing");
 }
 
 TEST(Loader, RefusesNotesThatLie) {
-  EXPECT_EQ(why("lies_about_major"), "its note lies: it gives the ABI major 1, the plugin itself 2");
-  EXPECT_EQ(why("lies_about_name"),
+  EXPECT_EQ(why_refused("lies_about_major"), "its note lies: it gives the ABI major 1, the plugin itself 2");
+  EXPECT_EQ(why_refused("lies_about_name"),
             "its note lies: it gives the name lies_about_name, the plugin itself someone_else");
   EXPECT_EQ(
-      why("lies_about_component"),
+      why_refused("lies_about_component"),
       "its note lies: it does not name the component callback/0.1:something_else, which the plugin offers");
   EXPECT_EQ(
-      why("lies_about_kind"),
+      why_refused("lies_about_kind"),
       "its note lies: it does not name the component strategy/0.1:lies_about_kind, which the plugin offers");
-  EXPECT_EQ(why("hides_component"),
+  EXPECT_EQ(why_refused("hides_component"),
             "its note lies: it names the component callback:hidden, which the plugin does not offer");
 }
 
 TEST(Loader, RefusesMalformedTables) {
-  EXPECT_THAT(why("short_table"),
+  EXPECT_THAT(why_refused("short_table"),
               HasSubstr("the plugin's table says that it has 24 bytes, expected at least 88"));
-  EXPECT_THAT(why("huge_table"), HasSubstr("the plugin's table says that it has 100000 bytes"));
-  EXPECT_THAT(why("short_component"), HasSubstr("component 0 says that it has 8 bytes"));
-  EXPECT_EQ(why("entry_returns_null"), "lh_plugin_v1 returned no table");
-  EXPECT_EQ(why("offers_twice"), "offers the component callback:offers_twice twice");
-  EXPECT_EQ(why("no_create"), "the component callback:no_create has no create");
-  EXPECT_THAT(why("bad_option_type"), HasSubstr("option count of callback:bad_option_type has the type 99"));
+  EXPECT_THAT(why_refused("huge_table"), HasSubstr("the plugin's table says that it has 100000 bytes"));
+  EXPECT_THAT(why_refused("short_component"), HasSubstr("component 0 says that it has 8 bytes"));
+  EXPECT_EQ(why_refused("entry_returns_null"), "lh_plugin_v1 returned no table");
+  EXPECT_EQ(why_refused("offers_twice"), "offers the component callback:offers_twice twice");
+  EXPECT_EQ(why_refused("no_create"), "the component callback:no_create has no create");
+  EXPECT_THAT(why_refused("bad_option_type"),
+              HasSubstr("option count of callback:bad_option_type has the type 99"));
 }
 
 TEST(Loader, TurnsExceptionsIntoRefusals) {
-  EXPECT_EQ(why("entry_throws"),
+  EXPECT_EQ(why_refused("entry_throws"),
             "an exception left lh_plugin_v1: no table today; this is a bug in the plugin");
-  EXPECT_EQ(why("init_throws"), "an exception left init: no init today; this is a bug in the plugin");
+  EXPECT_EQ(why_refused("init_throws"), "an exception left init: no init today; this is a bug in the plugin");
 }
 
 TEST(Loader, ReportsAFailedInitAndRemembersIt) {
-  EXPECT_EQ(why("init_fails"), "its init failed: the moon is not full");
-  EXPECT_EQ(why("init_fails"), "its init failed: the moon is not full");
+  EXPECT_EQ(why_refused("init_fails"), "its init failed: the moon is not full");
+  EXPECT_EQ(why_refused("init_fails"), "its init failed: the moon is not full");
   EXPECT_EQ(load_plugin_table(fixture("init_fails")).note.name,
             "init_fails");  // the table can still be described
 }

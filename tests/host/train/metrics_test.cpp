@@ -124,9 +124,9 @@ TEST_F(MetricsOf, LeastAndGreatestOfOneSignAreNotZero) {
 }
 
 TEST_F(MetricsOf, AValueThatIsNoNumberIsSeenInEveryReduction) {
-  const double nan = std::nan("");
+  const double none = std::nan("");
   for (const auto& values :
-       {std::vector<double>{nan, 1}, std::vector<double>{1, nan}, std::vector<double>{1, nan, 2}}) {
+       {std::vector<double>{none, 1}, std::vector<double>{1, none}, std::vector<double>{1, none, 2}}) {
     m.begin_epoch();
     for (int32_t reduce : {LH_MEAN, LH_METRIC_SUM, LH_METRIC_MIN, LH_METRIC_MAX})
       for (double v : values) log("m" + std::to_string(reduce), v, LH_ON_EPOCH, reduce);

@@ -12,12 +12,6 @@
 #include <filesystem>
 #include <sstream>
 
-#ifdef __SANITIZE_ADDRESS__
-// GCC 12 guesses where glibc 2.36 keeps the thread-local memory of modules loaded at run time, and then faults itself.
-extern "C" const char* __asan_default_options();
-extern "C" const char* __asan_default_options() { return "intercept_tls_get_addr=0"; }
-#endif
-
 namespace run_test {
 namespace fs = std::filesystem;
 namespace {
