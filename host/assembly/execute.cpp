@@ -5,7 +5,6 @@
 #include "base/terminal.hpp"
 #include "train/trainer.hpp"
 
-#include <malloc.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -19,13 +18,6 @@ int32_t usable_cores() {
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   return std::max(1, CPU_COUNT(&set));
-}
-
-// Batches and activations come and go at the same sizes: giving them back to the system and faulting them in again costs
-// up to a tenth of a step.
-void keep_memory() {
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 2047 << 20);
 }
 
 const lh_component* find_component(const LoadedPlugin& p, const Selection& s, const lh_component** original) {
@@ -128,7 +120,6 @@ Engine start_engine(const std::string& path) {
 }
 
 RunResult execute(const Plan& plan, const ExecuteOptions& options) {
-  keep_memory();
   Settings settings = settings_of(plan);
   for (const CheckpointPolicy& p : settings.checkpoints) check_filename_pattern(p.filename);
   std::string resume = absolute_resume(plan, settings.resume);
@@ -158,6 +149,7 @@ RunResult execute(const Plan& plan, const ExecuteOptions& options) {
   result.run_folder =
       fits && !point.run_folder.empty() ? point.run_folder : new_run_folder(settings.dir, settings.name);
   result.run_folder = std::filesystem::absolute(result.run_folder);
+  const FolderLock lock(result.run_folder);
   remove_leftovers(result.run_folder);  // of a life that was killed while it wrote
   write_atomically(result.run_folder + "/manifest.resolved.toml", settings.manifest);
   log_to_file(result.run_folder + "/host.log");

@@ -373,6 +373,17 @@ std::string Plan::name() const {
 
 std::string Plan::run_dir() const { return run.given("dir") ? run.text("dir") : "runs"; }
 
+ResolveInput input_for(std::string manifest, std::vector<std::string> overrides,
+                       std::vector<std::string> plugin_dirs) {
+  ResolveInput input;
+  input.manifest.path = std::move(manifest);
+  input.manifest.overrides = std::move(overrides);
+  if (const char* set = std::getenv("LHOST_SET")) input.manifest.lhost_set = set;
+  input.manifest.defaults_path = installation().defaults;
+  input.plugin_dirs = std::move(plugin_dirs);
+  return input;
+}
+
 Plan resolve(const ResolveInput& input, bool colour) {
   Diagnostics d;
   Resolver resolver(input, d);

@@ -45,6 +45,9 @@ struct ResolveInput {
   ManifestInput manifest;
   std::vector<std::string> plugin_dirs;
 };
+// With the installation's defaults file and the environment's LHOST_SET.
+ResolveInput input_for(std::string manifest, std::vector<std::string> overrides,
+                       std::vector<std::string> plugin_dirs);
 
 // Failure(Exit::usage) with all diagnostics rendered; Failure(Exit::plugin) if the only trouble is a refused plugin.
 Plan resolve(const ResolveInput&, bool colour);

@@ -5,8 +5,6 @@
 #include "base/terminal.hpp"
 #include "plugin/loader.hpp"
 
-#include <cstdlib>
-
 namespace lhost {
 namespace {
 
@@ -18,13 +16,7 @@ ResolveInput input_of(const RunOptions& o) {
   TerminalOptions terminal;
   terminal.quiet = o.quiet;
   Terminal::get().configure(terminal);
-  ResolveInput input;
-  input.manifest.path = o.manifest;
-  input.manifest.overrides = o.overrides;
-  if (const char* set = std::getenv("LHOST_SET")) input.manifest.lhost_set = set;
-  input.manifest.defaults_path = installation().defaults;
-  input.plugin_dirs = o.plugin_dirs;
-  return input;
+  return input_for(o.manifest, o.overrides, o.plugin_dirs);
 }
 
 template <class F>
@@ -56,7 +48,9 @@ RunReport guarded(const F& f) {
 
 RunReport run_manifest(const RunOptions& o) {
   return guarded([&](RunReport& r) {
-    const RunResult result = execute(resolve(input_of(o), false), {o.engine});
+    const Plan plan = resolve(input_of(o), false);
+    r.warnings = plan.warnings;
+    const RunResult result = execute(plan, {o.engine});
     r.exit_code = static_cast<int>(result.code);
     r.outcome = result.outcome;
     r.error = result.error;
@@ -69,7 +63,7 @@ RunReport run_manifest(const RunOptions& o) {
 
 RunReport check_manifest(const RunOptions& o) {
   return guarded([&](RunReport& r) {
-    resolve(input_of(o), false);
+    r.warnings = resolve(input_of(o), false).warnings;
     r.outcome = "done";
   });
 }

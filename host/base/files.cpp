@@ -114,7 +114,7 @@ void write_atomically(const std::string& path, std::string_view text) {
 void remove_leftovers(const std::string& folder) {
   std::error_code ec;
   std::vector<std::filesystem::path> dead;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ec)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ec)) {
     const std::string name = entry.path().filename();
     const auto at = name.rfind(kMark);
     if (at == name.npos) continue;

@@ -28,7 +28,7 @@ class AtomicFile {
 };
 void write_atomically(const std::string& path, std::string_view text);
 
-// What a killed writer may have left in a folder: temporary files of AtomicFile older than this process.
+// What a killed writer may have left in a folder or below: temporary files of AtomicFile whose process is gone.
 void remove_leftovers(const std::string& folder);
 
 }  // namespace lhost

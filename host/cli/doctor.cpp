@@ -5,6 +5,7 @@
 #include "cli/commands.hpp"
 #include "plugin/loader.hpp"
 #include "plugin/registry.hpp"
+#include "train/engine.hpp"
 
 #include <sched.h>
 #include <sys/statvfs.h>
@@ -34,7 +35,7 @@ void check_libtorch() {
     line("libtorch", t.version + "  " + t.root);
     if (access(installation().engine.c_str(), R_OK) != 0)
       return problem("engine", installation().engine + " is missing; build with LibTorch, or reinstall");
-    load_engine_entry(installation().engine, "lh_engine_entry_v0");
+    load_engine_entry(installation().engine, LH_ENGINE_ENTRY);
     line("engine", installation().engine);
   } catch (const Failure& f) {
     problem("libtorch", f.what());
@@ -77,9 +78,10 @@ void check_machine() {
 }
 
 void check_environment() {
-  for (const char* name :
-       {"LHOST_LIBTORCH", "LHOST_PLUGIN_PATH", "LHOST_SET", "OMP_NUM_THREADS", "MKL_NUM_THREADS"})
+  for (const char* name : {"LHOST_LIBTORCH", "LHOST_PLUGIN_PATH", "OMP_NUM_THREADS", "MKL_NUM_THREADS"})
     if (const char* value = std::getenv(name)) line("environment", std::string(name) + "=" + value);
+  if (std::getenv("LHOST_SET"))  // its values may be secrets
+    line("environment", "LHOST_SET is set: lhost plan MANIFEST shows what it changes");
   if (std::getenv("OMP_NUM_THREADS")) line("", "OMP_NUM_THREADS is not used: set trainer.threads");
 }
 

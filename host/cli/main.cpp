@@ -137,9 +137,6 @@ void configure(const CommandLine& c) {
                                    : TerminalOptions::Colour::automatic;
   Terminal::get().configure(o);
   log_verbosity(c.quiet ? 0 : c.verbose);
-  set_log_sink([](int32_t level, std::string_view component, std::string_view message) {
-    log(static_cast<Level>(level), std::string(component) + ": " + std::string(message));
-  });
 }
 
 int main_of(int argc, char** argv) {

@@ -19,7 +19,9 @@
 #include <lhost/strategy.h>
 
 #include <memory>
+#include <new>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -44,6 +46,25 @@ struct ComponentFailure : std::runtime_error {
 inline void check(lh_status s) {
   if (s) [[unlikely]]
     raise(s);
+}
+
+// Runs what a plugin called in the host: nothing is thrown back into a plugin.
+template <class F>
+lh_status answer(const char* where, F&& f) noexcept {
+  try {
+    if constexpr (std::is_void_v<decltype(f())>) {
+      f();
+      return nullptr;
+    } else {
+      return f();
+    }
+  } catch (const ComponentFailure& e) {
+    return make_status(e.code, e.component, e.where, e.what());
+  } catch (const std::bad_alloc&) {
+    return make_status(LH_RESOURCE_EXHAUSTED, "host", where, "out of memory");
+  } catch (const std::exception& e) {
+    return make_status(LH_INTERNAL, "host", where, e.what());
+  }
 }
 
 // What create() gave: taken into a Component of the right kind.

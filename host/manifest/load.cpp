@@ -70,7 +70,7 @@ class Loader {
       apply_override(root, text, 0, item.size(), Origin::command_line, m_.texts, out_);
     }
     check_shape(root);
-    for (const auto& [table, entries] : always_) put_in_front(root, table, entries);
+    for (const auto& [table, entries] : always_) put_at_end(root, table, entries);
     return std::move(m_);
   }
 
@@ -177,20 +177,20 @@ class Loader {
     return always;
   }
 
-  static void put_in_front(Node& root, const std::string& table, const std::vector<Node>& entries) {
+  static void put_at_end(Node& root, const std::string& table, const std::vector<Node>& entries) {
     Node none;
     none.type = Node::Type::array;
     if (!root.find(table)) put(root, table, none);
     std::vector<Node>& list = root.find(table)->array;
-    std::vector<Node> front;
+    std::vector<Node> unnamed;
     for (const Node& entry : entries) {
       const bool named = std::any_of(list.begin(), list.end(), [&](const Node& n) {
         const Node *a = n.find("use"), *b = entry.find("use");
         return a && b && a->string == b->string;
       });
-      if (!named) front.push_back(entry);
+      if (!named) unnamed.push_back(entry);
     }
-    list.insert(list.begin(), front.begin(), front.end());
+    list.insert(list.end(), unnamed.begin(), unnamed.end());
   }
 
   // Known tables are tables, known lists are lists of tables; what is not is an error and goes.

@@ -22,7 +22,7 @@ struct Manifest {
 
 // Precedence: command line, LHOST_SET, file, `extends`, defaults file. Tables merge, arrays of tables replace; a
 // table that selects another component (`use` or `plugin`) than the one below it drops the lower one's options.
-// Entries of the defaults file marked `always = true` stay in front of the user's list unless it names the same
+// Entries of the defaults file marked `always = true` follow the user's list unless it names the same
 // component. What is known to be a table (or a list of tables) is one afterwards. Problems go into the diagnostics; an
 // unreadable main file is a Failure with Exit::usage, unreadable defaults one with Exit::environment. texts[0] is the
 // main file. An empty defaults_path means no defaults.

@@ -80,7 +80,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 pid_t spawn(std::vector<std::string> arguments, int out, int err) {
   std::vector<std::string> environment;
-  for (const char* name : {"PATH", "HOME", "LHOST_LIBTORCH"})
+  for (const char* name : {"PATH", "HOME", "LHOST_LIBTORCH", "GLIBC_TUNABLES"})
     if (const char* value = std::getenv(name)) environment.push_back(std::string(name) + "=" + value);
   const SpawnSettings settings(out, err);
   pid_t child = -1;

@@ -23,41 +23,27 @@ lh_error& no_memory() {
 }
 [[maybe_unused]] const lh_error& made_before_it_is_needed = no_memory();
 
-void default_sink(int32_t level, std::string_view component, std::string_view message) {
-  const auto l = static_cast<Level>(std::clamp(level, int32_t{LH_LOG_DEBUG}, int32_t{LH_LOG_ERROR}));
-  log(l, std::string(component) + ": " + std::string(message));
-}
-
 struct Shared {
-  std::mutex mutex;  // guards both
+  std::mutex mutex;
   std::vector<ServiceSource> sources;
-  LogSink sink = default_sink;
 };
 Shared& shared() {
-  static auto& s = *new Shared;  // plugins' threads may log until the very end
+  static auto& s = *new Shared;  // plugins' threads may ask until the very end
   return s;
 }
 
 void host_log(const lh_host*, int32_t level, lh_str component, lh_str message) {
   try {
-    LogSink sink;
-    {
-      const std::lock_guard<std::mutex> lock(shared().mutex);
-      sink = shared().sink;
-    }
-    sink(level, view(component), view(message));
+    const auto l = static_cast<Level>(std::clamp(level, int32_t{LH_LOG_DEBUG}, int32_t{LH_LOG_ERROR}));
+    log(l, std::string(view(component)) + ": " + std::string(view(message)));
   } catch (...) {  // a log that fails must not stop a run, nor throw into a plugin
   }
 }
 
 const void* host_service(const lh_host*, lh_str id) {
   if (view(id) == LH_WORK_SERVICE) return &work_service();
-  std::vector<ServiceSource> sources;
-  {
-    const std::lock_guard<std::mutex> lock(shared().mutex);
-    sources = shared().sources;
-  }
-  for (const ServiceSource& source : sources)
+  const std::lock_guard<std::mutex> lock(shared().mutex);
+  for (const ServiceSource& source : shared().sources)
     if (const void* table = source(view(id))) return table;
   return nullptr;
 }
@@ -117,10 +103,6 @@ void offer_services(ServiceSource source) {
 void withdraw_services() {
   const std::lock_guard<std::mutex> lock(shared().mutex);
   shared().sources.clear();
-}
-void set_log_sink(LogSink sink) {
-  const std::lock_guard<std::mutex> lock(shared().mutex);
-  shared().sink = sink ? std::move(sink) : default_sink;
 }
 
 }  // namespace lhost

@@ -16,10 +16,6 @@ using ServiceSource = std::function<const void*(std::string_view id)>;
 void offer_services(ServiceSource);
 void withdraw_services();  // tests only: forget all sources
 
-// Where plugins' log lines go (level: LH_LOG_*); without one, to the host's log. Called from any thread.
-using LogSink = std::function<void(int32_t level, std::string_view component, std::string_view message)>;
-void set_log_sink(LogSink);
-
 // An error that came back over the boundary, taken over and freed.
 struct PluginError {
   lh_code code = LH_OK;

@@ -227,17 +227,14 @@ struct LoadContext {
   TreeLeaf& (*add)(CheckpointTree&, TreePath);
 };
 
-lh_status copy_leaf(void* ctx, const lh_leaf* in) {
-  auto& [tree, file, add] = *static_cast<LoadContext*>(ctx);
+void copy_leaf(const LoadContext& context, const lh_leaf* in) {
+  auto& [tree, file, add] = context;
   TreePath path;
   for (uint32_t i = 0; i < in->n_path; ++i) path.emplace_back(view(in->path[i]));
-  if (in->kind == LH_LEAF_VALUE) {
-    tree->put_value(std::move(path), in->value);
-    return nullptr;
-  }
+  if (in->kind == LH_LEAF_VALUE) return tree->put_value(std::move(path), in->value);
   TreeLeaf& l = add(*tree, std::move(path));
   l.kind = in->kind;
-  if (in->kind != LH_LEAF_TENSOR) return nullptr;
+  if (in->kind != LH_LEAF_TENSOR) return;
   l.dtype = in->view.dtype;
   l.shape.assign(in->view.shape, in->view.shape + in->view.ndim);
   const char* data = static_cast<const char*>(in->view.data) + in->view.byte_offset;
@@ -248,7 +245,6 @@ lh_status copy_leaf(void* ctx, const lh_leaf* in) {
     l.bytes.assign(data, data + size);
     l.data = l.bytes.data();
   }
-  return nullptr;
 }
 
 }  // namespace
@@ -257,7 +253,10 @@ void CheckpointTree::load(const Checkpointer& c, const std::string& path) {
   file_ = read_file(path);
   LoadContext context{this, &file_,
                       [](CheckpointTree& t, TreePath p) -> TreeLeaf& { return t.add(std::move(p)); }};
-  const lh_leaf_visitor visitor = {sizeof(lh_leaf_visitor), 0, &context, copy_leaf};
+  const lh_leaf_visitor visitor = {sizeof(lh_leaf_visitor), 0, &context, [](void* ctx, const lh_leaf* in) {
+                                     return answer("leaf",
+                                                   [&] { copy_leaf(*static_cast<LoadContext*>(ctx), in); });
+                                   }};
   if (lh_status s = c->load(c.self(), {file_.data(), file_.size()}, &visitor)) {
     PluginError e = take(s);
     e.message = path + ": " + e.message;
@@ -267,49 +266,49 @@ void CheckpointTree::load(const Checkpointer& c, const std::string& path) {
 
 // ---- state of components
 
+namespace {
+
+TreePath path_in(const StateContext& c, lh_str name) {
+  TreePath path = c.prefix;
+  path.emplace_back(view(name));
+  return path;
+}
+
+}  // namespace
+
 lh_state_out state_out(StateContext& context) {
   lh_state_out s{sizeof(lh_state_out), 0, &context, nullptr, nullptr};
-  s.put = [](void* ctx, lh_str name, const lh_value* v) -> lh_status {
+  s.put = [](void* ctx, lh_str name, const lh_value* v) {
     auto& c = *static_cast<StateContext*>(ctx);
-    TreePath path = c.prefix;
-    path.emplace_back(view(name));
-    c.out->put_value(std::move(path), *v);
-    return nullptr;
+    return answer("put", [&] { c.out->put_value(path_in(c, name), *v); });
   };
-  s.put_tensor = [](void* ctx, lh_str name, lh_tensor* t, const lh_placement*) -> lh_status {
+  s.put_tensor = [](void* ctx, lh_str name, lh_tensor* t, const lh_placement*) {
     auto& c = *static_cast<StateContext*>(ctx);
-    TreePath path = c.prefix;
-    path.emplace_back(view(name));
-    try {
-      c.out->put_tensor(std::move(path), t);
-      return nullptr;
-    } catch (const ComponentFailure& f) {
-      return make_status(f.code, f.component, f.where, f.what());
-    }
+    return answer("put_tensor", [&] { c.out->put_tensor(path_in(c, name), t); });
   };
   return s;
 }
 
 lh_state_in state_in(StateContext& context) {
   lh_state_in s{sizeof(lh_state_in), 0, &context, nullptr, nullptr};
-  s.get = [](void* ctx, lh_str name, lh_value* out) -> lh_status {
+  s.get = [](void* ctx, lh_str name, lh_value* out) {
     auto& c = *static_cast<StateContext*>(ctx);
-    TreePath path = c.prefix;
-    path.emplace_back(view(name));
-    *out = {};
-    const TreeLeaf* l = c.in->find(path);
-    if (l && l->kind == LH_LEAF_VALUE) *out = l->value(c.strings.emplace_back());
-    return nullptr;
+    return answer("get", [&] {
+      *out = {};
+      const TreeLeaf* l = c.in->find(path_in(c, name));
+      if (l && l->kind == LH_LEAF_VALUE) *out = l->value(c.strings.emplace_back());
+    });
   };
-  s.get_tensor = [](void* ctx, lh_str name, lh_tensor* dst, const lh_placement*) -> lh_status {
+  s.get_tensor = [](void* ctx, lh_str name, lh_tensor* dst, const lh_placement*) {
     auto& c = *static_cast<StateContext*>(ctx);
-    TreePath path = c.prefix;
-    path.emplace_back(view(name));
-    const TreeLeaf* l = c.in->find(path);
-    if (!l || l->kind != LH_LEAF_TENSOR)
-      return make_status(LH_NOT_FOUND, "checkpoint", "get_tensor", "the file has no tensor " + path.back());
-    const lh_view v = l->view();
-    return c.in->engine()->assign(dst, &v);
+    return answer("get_tensor", [&] {
+      const TreeLeaf* l = c.in->find(path_in(c, name));
+      if (!l || l->kind != LH_LEAF_TENSOR)
+        return make_status(LH_NOT_FOUND, "checkpoint", "get_tensor",
+                           "the file has no tensor " + std::string(view(name)));
+      const lh_view v = l->view();
+      return c.in->engine()->assign(dst, &v);
+    });
   };
   return s;
 }

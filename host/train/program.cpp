@@ -188,30 +188,21 @@ void Trainer::compile() {
 // ---- events
 
 void Trainer::subscribe() {
-  const auto listen = [&](const int32_t* ids, uint64_t n, Listener l) {
-    for (uint64_t i = 0; i < n; ++i)
-      if (ids[i] >= 0 && ids[i] < 64) listeners_[ids[i]].push_back(l);  // others: events of a newer host
-  };
-  const int32_t* ids = nullptr;
-  if (c_.model->events && c_.model->on_event) {
-    const uint64_t n = c_.model->events(c_.model.self(), &ids);
-    listen(ids, n,
-           {[](void* o, int32_t e) {
-              const auto& m = *static_cast<Model*>(o);
-              return m->on_event(m.self(), e);
-            },
-            &c_.model, kModel});
-  }
-  for (size_t i = 0; i < c_.callbacks.size(); ++i) {
-    Callback& c = c_.callbacks[i];
+  const auto listen = [&](auto& c, size_t callback) {
+    hook_names_.push_back(c.identity().kind + ":" + c.identity().name);
+    const auto call = [](void* o, int32_t e) {
+      const auto& x = *static_cast<std::remove_reference_t<decltype(c)>*>(o);
+      return x->on_event(x.self(), e);
+    };
+    const int32_t* ids = nullptr;
     const uint64_t n = c->events(c.self(), &ids);
-    listen(ids, n,
-           {[](void* o, int32_t e) {
-              const auto& x = *static_cast<Callback*>(o);
-              return x->on_event(x.self(), e);
-            },
-            &c, i});
-  }
+    for (uint64_t i = 0; i < n; ++i)
+      if (ids[i] >= 0 && ids[i] < 64)  // others: events of a newer host
+        listeners_[ids[i]].push_back({call, &c, callback, {nullptr, hook_names_.back().c_str()}});
+  };
+  hook_names_.reserve(c_.callbacks.size() + 1);
+  if (c_.model->events && c_.model->on_event) listen(c_.model, kModel);
+  for (size_t i = 0; i < c_.callbacks.size(); ++i) listen(c_.callbacks[i], i);
 }
 
 void Trainer::emit(int32_t event) {
@@ -219,35 +210,36 @@ void Trainer::emit(int32_t event) {
   emit_callbacks(event);
 }
 
-namespace {
-constexpr const char* kHook = "a hook";
+// Calls one listener as an operation of its own, so that an exception that leaves it has a name.
+lh_status Trainer::tell(const Listener& l, int32_t event) {
+  const bool timed = (profile_mask_ >> LH_SPAN_CALLBACK & 1) != 0;
+  const Op* before = std::exchange(current_, &l.op);
+  if (timed) profile(LH_SPAN_CALLBACK, true);
+  lh_status s = l.call(l.owner, event);
+  if (timed) profile(LH_SPAN_CALLBACK, false);
+  current_ = before;
+  return s;
 }
 
 void Trainer::emit_model(int32_t event) {
-  static constexpr Op hook{nullptr, kHook};
-  const Op* before = std::exchange(current_, &hook);
   for (const Listener& l : listeners_[event])
-    if (l.callback == kModel) check(l.call(l.owner, event));
-  current_ = before;
+    if (l.callback == kModel) check(tell(l, event));
 }
 
 void Trainer::emit_callbacks(int32_t event) {
-  static constexpr Op hook{nullptr, kHook};
-  const Op* before = std::exchange(current_, &hook);
   for (size_t i = 0; i < listeners_[event].size(); ++i) {
-    const Listener l = listeners_[event][i];
+    const Listener& l = listeners_[event][i];
     if (l.callback == kModel) continue;
-    lh_status s = l.call(l.owner, event);
+    lh_status s = tell(l, event);
     if (!s) [[likely]]
       continue;
     if (l.callback >= set_.callback_warns.size() || !set_.callback_warns[l.callback]) raise(s);
     const PluginError e = take(s);
     log(Level::warning, e.component + ": " + e.message + "; it is not called any more (on_error = \"warn\")");
-    for (auto& list : listeners_)
-      std::erase_if(list, [&](const Listener& x) { return x.callback == l.callback; });
+    const size_t gone = l.callback;
+    for (auto& list : listeners_) std::erase_if(list, [&](const Listener& x) { return x.callback == gone; });
     --i;
   }
-  current_ = before;
 }
 
 }  // namespace lhost

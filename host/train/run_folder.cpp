@@ -5,7 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -66,6 +69,18 @@ std::string new_run_folder(const std::string& dir, const std::string& name) {
       throw Failure(Exit::environment, "cannot make the run's folder " + path + ": " + std::strerror(errno) +
                                            "; check the permissions, or set [run] dir");
   }
+}
+
+FolderLock::FolderLock(const std::string& run_folder)
+    : fd_(open(run_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (fd_ < 0 || flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  close(fd_);
+  throw Failure(Exit::environment, "another lhost is writing into " + run_folder +
+                                       "; wait for its end, or start without --resume");
+}
+
+FolderLock::~FolderLock() {
+  if (fd_ >= 0) close(fd_);
 }
 
 bool has_resume_point(const std::string& dir, const std::string& name) {

@@ -7,6 +7,18 @@ namespace lhost {
 
 std::string new_run_folder(const std::string& dir, const std::string& name);  // makes it; returns its path
 
+// The right to write into a run folder, held by one process until its end, however that comes. Failure(Exit::environment)
+// if another one has it; a file system without locks gives it to everybody.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& run_folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+
+ private:
+  int fd_;
+};
+
 // Where `--resume last | best | PATH` points: a checkpoint file and, if it lies in a run folder of this run's name, that
 // folder (the run goes on in it). "last" and "best" look into the newest version that has checkpoints.
 struct ResumePoint {

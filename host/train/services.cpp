@@ -8,35 +8,48 @@ namespace {
 
 RunState& state(lh_run* run) { return *reinterpret_cast<RunState*>(run->host); }
 
+// For the questions whose answer cannot be an error: without memory there is nothing to tell.
+template <class T, class F>
+T or_else(T nothing, F&& f) noexcept {
+  try {
+    return f();
+  } catch (const std::exception&) {
+    return nothing;
+  }
+}
+
 const lh_metrics_v0 kMetrics = {
     sizeof(lh_metrics_v0), 0,
-    [](lh_run* run, lh_str name, uint32_t flags, int32_t reduce, uint32_t* out) -> lh_status {
-      try {
-        *out = state(run).metrics.declare(view(name), flags, reduce);
-        return nullptr;
-      } catch (const ComponentFailure& f) {
-        return make_status(f.code, f.component, f.where, f.what());
-      }
+    [](lh_run* run, lh_str name, uint32_t flags, int32_t reduce, uint32_t* out) {
+      return answer("declare", [&] { *out = state(run).metrics.declare(view(name), flags, reduce); });
     },
-    [](lh_run* run, uint32_t id, lh_tensor* t, double w) { return state(run).metrics.log(id, t, w); },
-    [](lh_run* run, uint32_t id, double v, double w) { return state(run).metrics.log_number(id, v, w); }};
+    [](lh_run* run, uint32_t id, lh_tensor* t, double w) {
+      return answer("log", [&] { return state(run).metrics.log(id, t, w); });
+    },
+    [](lh_run* run, uint32_t id, double v, double w) {
+      return answer("log_number", [&] { return state(run).metrics.log_number(id, v, w); });
+    }};
 
 uint64_t known_metrics(lh_run* run, const lh_metric_value** out) {
   RunState& s = state(run);
-  s.shown_metrics.clear();
-  for (const KnownMetric& k : s.metrics.known())
-    s.shown_metrics.push_back({str(k.name), k.value, k.flags, 0});
-  *out = s.shown_metrics.data();
-  return s.shown_metrics.size();
+  return or_else(uint64_t{0}, [&] {
+    s.shown_metrics.clear();
+    for (const KnownMetric& k : s.metrics.known())
+      s.shown_metrics.push_back({str(k.name), k.value, k.flags, 0});
+    *out = s.shown_metrics.data();
+    return uint64_t{s.shown_metrics.size()};
+  });
 }
 
 uint64_t known_groups(lh_run* run, const lh_group_state** out) {
   RunState& s = state(run);
-  s.shown_groups.clear();
-  for (size_t g = 0; g < s.group_names.size(); ++g)
-    s.shown_groups.push_back({str(s.group_names[g]), s.group_rates.empty() ? 0 : *s.group_rates[g]});
-  *out = s.shown_groups.data();
-  return s.shown_groups.size();
+  return or_else(uint64_t{0}, [&] {
+    s.shown_groups.clear();
+    for (size_t g = 0; g < s.group_names.size(); ++g)
+      s.shown_groups.push_back({str(s.group_names[g]), s.group_rates.empty() ? 0 : *s.group_rates[g]});
+    *out = s.shown_groups.data();
+    return uint64_t{s.shown_groups.size()};
+  });
 }
 
 const lh_trainer_v0 kTrainer = {
@@ -46,13 +59,15 @@ const lh_trainer_v0 kTrainer = {
     [](lh_run* run) -> const lh_env* { return &state(run).env; },
     [](lh_run* run, lh_trainer_info* out) { copy_table(out, out->size, &state(run).info); },
     [](lh_run* run, lh_str name, double* out) -> lh_bool {
-      return state(run).metrics.find(view(name), *out);
+      return or_else(false, [&] { return state(run).metrics.find(view(name), *out); });
     },
     known_metrics,
     known_groups,
     [](lh_run* run, lh_str reason) {
-      state(run).stop = true;
-      state(run).stop_reason = view(reason);
+      state(run).stop = or_else(true, [&] {
+        state(run).stop_reason = view(reason);
+        return true;
+      });
     },
     [](lh_run* run) { return str(state(run).failure); },
     [](lh_run* run) { return str(state(run).checkpoint); },

@@ -42,6 +42,7 @@ class Trainer {
     lh_status (*call)(void* table_owner, int32_t event);
     void* owner;
     size_t callback;  // index, or kModel
+    Op op;            // names it
   };
   static constexpr size_t kModel = static_cast<size_t>(-1);
   struct Interrupted {};  // a signal was seen; thrown and caught inside this class
@@ -71,6 +72,7 @@ class Trainer {
     current_ = nullptr;
   }
   void emit(int32_t event);  // model first, then callbacks in order
+  lh_status tell(const Listener&, int32_t event);
   void emit_model(int32_t event);
   void emit_callbacks(int32_t event);
   bool heard(int32_t event) const { return !listeners_[event].empty(); }
@@ -151,6 +153,7 @@ class Trainer {
 
   // the step
   std::vector<Listener> listeners_[64];
+  std::vector<std::string> hook_names_;
   Program micro_, window_, evaluation_[4];
   const Op* current_ = nullptr;  // the call in progress: whom an exception that leaves a plugin is blamed on
   std::string failed_place_;     // of a failure in an evaluation, whose counters are put back on its way out

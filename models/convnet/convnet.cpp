@@ -23,6 +23,7 @@ struct Options {
 };
 
 struct ConvNet : lhost::Model {
+  static constexpr const char* summary = "a classifier of images: convolutions, then a linear layer";
   torch::nn::Sequential features, head;
   const int64_t channels, shift, least;
 

@@ -24,6 +24,7 @@ struct Options {
 };
 
 struct Mlp : lhost::Model {
+  static constexpr const char* summary = "a classifier: linear layers with an activation between them";
   torch::nn::Sequential net;
   const int64_t inputs;
 

@@ -29,6 +29,7 @@ struct RunReport {
   int exit_code = 0;                      // as the command's: 0 done, 1 failed, 2 manifest...
   std::string outcome;                    // "done", "failed", "interrupted", "refused"
   std::string error;                      // text of the failure; of a manifest all errors, with places
+  std::string warnings;                   // about the manifest, with places; empty = none
   std::string run_folder;                 // empty: nothing was started
   std::map<std::string, double> metrics;  // last values; of a test stage under their test_ names
   std::string best_checkpoint;            // path; empty = none

@@ -35,7 +35,7 @@ typedef struct lh_leaf_visitor { /* lent to load */
 typedef struct lh_checkpointer lh_checkpointer;
 typedef struct lh_checkpointer_v0 {
   LH_OBJECT(lh_checkpointer);
-  lh_str (*suffix)(lh_checkpointer *) LH_NX; /* ".ckpt"; static; [main] */
+  lh_str (*suffix)(lh_checkpointer *) LH_NX; /* ".ckpt"; static; required; [main] */
   lh_status (*save)(lh_checkpointer *, const lh_leaf *leaves, uint64_t n, const lh_sink *)
       LH_NX; /* required; [io] */
   /* `file` is the whole file; any content, also hostile, gives an error or leaves, never a fault. required; [main] */

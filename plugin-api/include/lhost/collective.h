@@ -30,9 +30,9 @@ typedef struct lh_collective_v0 {
   lh_status (*init)(lh_collective *, lh_run *, const lh_env *)
       LH_NX; /* meets the other ranks; required; [main] */
   lh_status (*all_reduce)(lh_collective *, const lh_collective_args *, lh_work **)
-      LH_NX; /* in == out allowed */
+      LH_NX; /* in == out allowed; required */
   lh_status (*broadcast)(lh_collective *, const lh_collective_args *, lh_work **)
-      LH_NX; /* in == out allowed */
+      LH_NX; /* in == out allowed; required */
   /* out = world_size x in, in rank order; in may be this rank's slot of out */
   lh_status (*all_gather)(lh_collective *, const lh_collective_args *, lh_work **) LH_NX;
   /* in = world_size x out; out may be this rank's slot of in */

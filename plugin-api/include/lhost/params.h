@@ -45,7 +45,8 @@ enum {
   LH_GRAD_TRANSIENT = 64 /* .grad are views of one flat buffer */
 };
 /* A flat group: parameters in one 1-D buffer. Each starts at 64 bytes, and so does each shard: else vectorised
- * kernels round differently from loose parameters. */
+ * kernels round differently from loose parameters. With LH_GRAD_FLAT each parameter has a gradient in every window,
+ * zeros if nothing arrived: the optimizer decays it, where it would leave a loose one alone. */
 typedef struct lh_flat_args {
   uint32_t size, layout; /* LH_FULL_* | LH_SHARD_* | LH_GRAD_* */
   const uint32_t *params;

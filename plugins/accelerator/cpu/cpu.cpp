@@ -19,6 +19,7 @@ std::string processor_name() {
 }
 
 struct Cpu : lhost::Accelerator {
+  static constexpr const char* summary = "the processor";
   int32_t score() noexcept override { return 1; }  // every real accelerator is worth more
   uint32_t device_count() noexcept override { return 1; }
 

@@ -37,6 +37,7 @@ std::string number(double v) {
 }
 
 struct EarlyStopping : lhost::Callback {
+  static constexpr const char* summary = "ends training when a metric no longer improves";
   explicit EarlyStopping(const Options& o)
       : options(o),
         best(o.mode == Mode::kMin ? std::numeric_limits<double>::infinity()

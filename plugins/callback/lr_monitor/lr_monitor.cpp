@@ -16,6 +16,7 @@ struct Options {
 };
 
 struct LrMonitor : lhost::Callback {
+  static constexpr const char* summary = "records the learning rate of every parameter group";
   explicit LrMonitor(const Options& o) : interval(o.interval) {}
   // the rate that this very step is going to use
   void on_before_optimizer_step() override {

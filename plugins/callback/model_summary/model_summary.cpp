@@ -39,6 +39,7 @@ std::string size_text(int64_t bytes) {
 }
 
 struct ModelSummary : lhost::Callback {
+  static constexpr const char* summary = "prints the modules and their parameters when fit starts";
   explicit ModelSummary(const Options& o) : max_depth(o.max_depth) { params_.bind(LH_PARAMS_SERVICE); }
 
   void on_fit_start() override {

@@ -35,6 +35,8 @@ bool locale_is_utf8() {
 }
 
 struct Progress : lhost::Callback {
+  static constexpr const char* summary =
+      "shows how far the run is: a bar on a terminal, one line an epoch elsewhere";
   explicit Progress(const Options& o) : refresh(o.refresh_per_second) {
     if (refresh > 0)
       interval = std::chrono::duration_cast<Clock::duration>(

@@ -7,6 +7,7 @@ namespace {
 
 class TorchCheckpointer : public lhost::Checkpointer {
  public:
+  static constexpr const char* summary = "files that torch.load reads and torch.save writes";
   const char* suffix() noexcept override { return ".ckpt"; }
   void save(const lh_leaf* leaves, uint64_t n, const lh_sink& sink) override {
     torch_file::save(leaves, n, sink);

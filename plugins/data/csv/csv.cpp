@@ -87,6 +87,7 @@ const char* const kSplitNames[] = {"train", "val", "test", "predict"};
 
 class Csv final : public lhost::Data {
  public:
+  static constexpr const char* summary = "numbers from files of separated values";
   explicit Csv(const Options& o) : o_(o), paths_{o.train.text, o.val.text, o.test.text, o.predict.text} {
     if (o.delimiter.size() != 1 || o.delimiter == "\"" || o.delimiter == "\n" || o.delimiter == "\r")
       throw lhost::Error(LH_INVALID_ARGUMENT, "delimiter: found " + quoted(o.delimiter) +

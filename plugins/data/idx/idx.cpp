@@ -32,6 +32,7 @@ const char* const kSplitNames[] = {"train", "val", "test", "predict"};
 
 class Idx final : public lhost::Data {
  public:
+  static constexpr const char* summary = "images and labels from idx files (MNIST), plain or gzip";
   explicit Idx(const Options& o)
       : files_{{o.train_images.text, o.train_labels.text},
                {o.val_images.text, o.val_labels.text},

@@ -46,6 +46,7 @@ float normal(uint64_t key, uint64_t element) {
 
 class Synthetic final : public lhost::Data {
  public:
+  static constexpr const char* summary = "made-up samples that a model can learn";
   explicit Synthetic(const Options& o) : o_(o) {
     for (const int64_t d : o.shape)
       if (__builtin_mul_overflow(size_, static_cast<uint64_t>(d), &size_) || size_ > uint64_t{1} << 32)

@@ -2,6 +2,7 @@
 #include <lhost/sdk/launcher.hpp>
 
 struct Single : lhost::Launcher {
+  static constexpr const char* summary = "this process is the only rank";
   void env(const lh_launch_spec& spec, lh_env& out) override {
     if (spec.num_nodes != 1 || spec.ranks_per_node != 1)
       throw lhost::Error(

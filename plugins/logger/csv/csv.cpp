@@ -46,6 +46,7 @@ std::vector<std::string> parse_header(std::string_view text, size_t& end) {
 
 class CsvLogger final : public lhost::Logger {
  public:
+  static constexpr const char* summary = "metrics.csv: a row a record, a column a metric";
   explicit CsvLogger(const Options& o) : name_(checked_name("file", o.file)) {}
 
   // Rows, not bytes: a header that became wider since moves every byte.

@@ -41,6 +41,7 @@ const char* stage_name(int32_t stage) {
 
 class JsonlLogger final : public lhost::Logger {
  public:
+  static constexpr const char* summary = "a JSON object a line and record";
   explicit JsonlLogger(const Options& o) : name_(checked_name("file", o.file)) {}
 
   void save_state(const lhost::StateOut& s) override {

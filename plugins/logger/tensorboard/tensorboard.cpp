@@ -39,6 +39,7 @@ std::string markdown(lh_str text) {
 
 class TensorBoard final : public lhost::Logger {
  public:
+  static constexpr const char* summary = "event files for TensorBoard";
   explicit TensorBoard(const Options& o) : dir_(checked_name("dir", o.dir)) {}
 
   void save_state(const lhost::StateOut& s) override {
@@ -86,10 +87,10 @@ class TensorBoard final : public lhost::Logger {
   }
 
   void record(const lh_record& r) override {
-    Summary& summary =
+    Summary& out =
         *begin_event(r.global_step, 1e-9 * static_cast<double>(r.unix_time_ns)).mutable_summary();
     for (uint64_t i = 0; i < r.n_scalars; ++i) {
-      Summary::Value& value = *summary.add_value();
+      Summary::Value& value = *out.add_value();
       value.set_tag(r.scalars[i].name.ptr, r.scalars[i].name.len);
       value.set_simple_value(static_cast<float>(r.scalars[i].value));
     }

@@ -27,6 +27,8 @@ struct AdamOptions {
 template <bool decoupled>
 class AdamRule : public Optimizer {
  public:
+  static constexpr const char* summary =
+      decoupled ? "torch.optim.AdamW: Adam with decoupled weight decay" : "torch.optim.Adam";
   explicit AdamRule(const AdamOptions<decoupled>& o) : amsgrad_(o.amsgrad) {
     if (o.betas.size() != 2)
       throw Error(LH_INVALID_ARGUMENT,
@@ -49,7 +51,7 @@ class AdamRule : public Optimizer {
   void step(const lh_opt_group& group) override {
     const double* h = group.hyper;
     const lh_adam_args args = {sizeof args, flags_, h[0], beta1_, beta2_, h[1], h[2]};
-    check(detail::fused_service->adam(&group, &args));
+    check(fused().adam(&group, &args));
   }
 
  private:

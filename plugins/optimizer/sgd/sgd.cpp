@@ -17,6 +17,7 @@ struct Options {
 };
 
 struct Sgd : lhost::Optimizer {
+  static constexpr const char* summary = "torch.optim.SGD: momentum, Nesterov, L2 penalty";
   explicit Sgd(const Options& o) : momentum(o.momentum) {
     if (o.nesterov) flags |= LH_FUSED_NESTEROV;
     if (o.maximize) flags |= LH_FUSED_MAXIMIZE;
@@ -38,7 +39,7 @@ struct Sgd : lhost::Optimizer {
                          "group \"" + std::string(lhost::view(group.name)) +
                              "\" has momentum, but optimizer.momentum is 0 and so no memory "
                              "for it exists; set optimizer.momentum, and 0 in the other groups");
-    lhost::check(lhost::detail::fused_service->sgd(&group, &args));
+    lhost::check(fused().sgd(&group, &args));
   }
   const double momentum;
   uint32_t flags = 0;

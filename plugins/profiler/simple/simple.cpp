@@ -20,6 +20,7 @@ struct Total {
 };
 
 struct Simple : lhost::Profiler {
+  static constexpr const char* summary = "how often each part of a step ran and how long";
   uint64_t start(const lh_run_info& run) override {
     folder_ = std::string(lhost::view(run.dir));
     file_ = run.rank == 0 ? "profile.txt" : "profile.rank_" + std::to_string(run.rank) + ".txt";

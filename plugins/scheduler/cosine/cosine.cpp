@@ -18,6 +18,7 @@ struct Options {
 };
 
 struct Cosine : lhost::Scheduler {
+  static constexpr const char* summary = "CosineAnnealingLR: down to eta_min along a cosine";
   explicit Cosine(const Options& o) : options(o) {}
   void check(const lh_clock& clock) override {
     if (clock.total < 0 && !options.t_max)

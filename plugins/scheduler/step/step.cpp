@@ -15,6 +15,7 @@ struct Options {
 };
 
 struct Step : lhost::Scheduler {
+  static constexpr const char* summary = "StepLR: times gamma after every step_size ticks";
   explicit Step(const Options& o) : options(o) {}
   double rate(const lh_clock& clock, double base_lr) const override {
     return base_lr * std::pow(options.gamma, static_cast<double>(clock.t / options.step_size));

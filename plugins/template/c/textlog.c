@@ -20,7 +20,7 @@ static lh_status open_file(lh_logger *self, const lh_run_info *run) {
   int n = snprintf(path, sizeof path, "%.*s/%s", (int)run->dir.len, run->dir.ptr, self->name);
   if (n < 0 || (size_t)n >= sizeof path)
     return lh_fail(LH_INVALID_ARGUMENT, "open", "the path of the log is too long");
-  self->file = fopen(path, "a");
+  self->file = fopen(path, "a"); /* a resumed run goes on at the end */
   return self->file
              ? NULL
              : lh_fail(LH_UNAVAILABLE, "open", "the log cannot be opened; is the run's folder writable?");

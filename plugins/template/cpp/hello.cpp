@@ -10,6 +10,7 @@ struct Options {
 };
 
 struct Hello : lhost::Callback {
+  static constexpr const char* summary = "says hello after some epochs";
   explicit Hello(const Options& o) : every(o.every) {}
 
   void on_train_epoch_end() override {  // a hook that is not overridden is never called

@@ -175,6 +175,15 @@ TEST(RemoveLeftovers, TakesFilesOfDeadWritersOnly) {
               ElementsAre(mark("b.ckpt", std::to_string(getpid())), mark("c.ckpt", "1"), "e.ckpt"));
 }
 
+TEST(RemoveLeftovers, LooksIntoFoldersBelow) {
+  const TempDir dir;
+  make_folders(dir / "a/b");
+  dir.write("a/b/x.ckpt.lhost-tmp-4194305", "");  // no such process
+  dir.write("a/b/y.ckpt", "");
+  remove_leftovers(dir.path());
+  EXPECT_THAT(names_in(dir / "a/b"), ElementsAre("y.ckpt"));
+}
+
 TEST(RemoveLeftovers, OfNoFolderDoesNothing) {
   const TempDir dir;
   remove_leftovers(dir / "none");

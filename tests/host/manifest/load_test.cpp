@@ -121,13 +121,13 @@ TEST_F(Load, WithinOneTextNothingIsDropped) {
   EXPECT_EQ(value(m, "strategy"), "{ bucket_cap = 1, use = \"single\" }");
 }
 
-TEST_F(Load, AlwaysEntriesStayInFrontUnlessNamed) {
+TEST_F(Load, AlwaysEntriesFollowTheUsersUnlessNamed) {
   defaults(
       "[[logger]]\nuse = \"csv\"\n[[callback]]\nuse = \"progress\"\nalways = true\n[[callback]]\nuse = "
       "\"extra\"\n");
-  EXPECT_EQ(value(load(""), "callback"), "[{ use = \"progress\" }, { use = \"extra\" }]");
+  EXPECT_EQ(value(load(""), "callback"), "[{ use = \"extra\" }, { use = \"progress\" }]");
   EXPECT_EQ(value(load("[[callback]]\nuse = \"lr_monitor\"\n"), "callback"),
-            "[{ use = \"progress\" }, { use = \"lr_monitor\" }]");
+            "[{ use = \"lr_monitor\" }, { use = \"progress\" }]");
   EXPECT_EQ(
       value(load("[[callback]]\nuse = \"a\"\n[[callback]]\nuse = \"progress\"\nbar = false\n"), "callback"),
       "[{ use = \"a\" }, { use = \"progress\", bar = false }]");
@@ -136,7 +136,7 @@ TEST_F(Load, AlwaysEntriesStayInFrontUnlessNamed) {
   EXPECT_EQ(value(load(""), "logger"), "[{ use = \"csv\" }]");
   input.overrides = {"callback+={use=\"b\"}", "logger=[]"};
   const Manifest m = load("[[callback]]\nuse = \"a\"\n");
-  EXPECT_EQ(value(m, "callback"), "[{ use = \"progress\" }, { use = \"a\" }, { use = \"b\" }]");
+  EXPECT_EQ(value(m, "callback"), "[{ use = \"a\" }, { use = \"b\" }, { use = \"progress\" }]");
   EXPECT_EQ(value(m, "logger"), "[]");
   EXPECT_THAT(lines(d), IsEmpty());
 }

@@ -157,14 +157,16 @@ TEST_F(Describe, NamesAllFilesThatAreBroken) {
   EXPECT_EQ(d[2].code, Exit::usage);
 }
 
-TEST_F(Describe, GivesTheChildNothingOfTheEnvironmentButThreeNames) {
+TEST_F(Describe, GivesTheChildNothingOfTheEnvironmentButFourNames) {
   dir.write("host.sh",
             "#!/bin/sh\nenv > " + dir.path() + "/env\nexec " LHOST_TEST_DESCRIBE_CHILD " \"$@\"\n");
-  Environment a("LD_LIBRARY_PATH", "/evil"), b("LHOST_LIBTORCH", "/some/torch"), c("TOKEN", "secret");
+  Environment a("LD_LIBRARY_PATH", "/evil"), b("LHOST_LIBTORCH", "/some/torch"), c("TOKEN", "secret"),
+      e("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384");
   ask({"plain"});
-  EXPECT_THAT(dir.read("env"),
-              AllOf(HasSubstr("LHOST_LIBTORCH=/some/torch\n"), HasSubstr("PATH="),
-                    ::testing::Not(HasSubstr("LD_LIBRARY_PATH")), ::testing::Not(HasSubstr("secret"))));
+  EXPECT_THAT(
+      dir.read("env"),
+      AllOf(HasSubstr("LHOST_LIBTORCH=/some/torch\n"), HasSubstr("PATH="), HasSubstr("GLIBC_TUNABLES=glibc"),
+            ::testing::Not(HasSubstr("LD_LIBRARY_PATH")), ::testing::Not(HasSubstr("secret"))));
 }
 
 TEST_F(Describe, SaysThatTheHostCannotBeStarted) {

@@ -98,6 +98,7 @@ TEST_F(RunFailure, AnExceptionThatLeavesAPluginIsThePluginsFault) {
   const Outcome o = run({meddler(R"(event = "fit.batch_end", act = "escape", at = 1)")});
   expect_result(o, "failed", 4);
   EXPECT_THAT(o.report.error, AllOf(HasSubstr("told to escape"), HasSubstr("fault of the plugin")));
+  EXPECT_THAT(o.read("result.json"), HasSubstr("callback:meddler"));
 }
 
 TEST_F(RunFailure, AFailureInEvaluationSavesNoTrainingState) {

@@ -5,6 +5,10 @@
 
 #include <gmock/gmock.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <filesystem>
 #include <set>
 #include <thread>
@@ -138,6 +142,40 @@ TEST_F(RunFolder, AnyOtherFileStartsANewFolder) {
   write_atomically(dir / "weights.pt", "x");
   EXPECT_EQ(find(dir / "weights.pt").run_folder, "");
   EXPECT_EQ(find(dir / "weights.pt").file, fs::canonical(dir / "weights.pt").string());
+}
+
+TEST_F(RunFolder, IsWrittenByOneAtATime) {
+  const std::string folder = make();
+  {
+    const FolderLock first(folder);
+    try {
+      const FolderLock second(folder);
+      FAIL();
+    } catch (const Failure& f) {
+      EXPECT_EQ(f.code, Exit::environment);
+      EXPECT_THAT(f.what(), AllOf(HasSubstr(folder), HasSubstr("another lhost")));
+    }
+    const FolderLock other(make());
+  }
+  const FolderLock again(folder);
+}
+
+TEST_F(RunFolder, IsFreeAgainWhenItsWriterWasKilled) {
+  const std::string folder = make();
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t writer = fork();
+  if (writer == 0) {
+    const FolderLock lock(folder);
+    _exit(write(ready[1], "x", 1) == 1 && pause() == 0);
+  }
+  char x;
+  ASSERT_EQ(read(ready[0], &x, 1), 1);
+  EXPECT_THROW(FolderLock{folder}, Failure);
+  kill(writer, SIGKILL);
+  ASSERT_EQ(waitpid(writer, nullptr, 0), writer);
+  const FolderLock lock(folder);
+  close(ready[0]), close(ready[1]);
 }
 
 TEST_F(RunFolder, AFileThatIsNotThereNamesTheChoices) {

@@ -196,6 +196,18 @@ TEST_F(RunStages, AProfilerChangesNoWeights) {
             weights_bits(done({"data.val_samples=4"})));
 }
 
+TEST_F(RunStages, AProfilerTimesTheHooksThatAreHeard) {
+  const auto calls = [&](const std::vector<std::string>& more) {
+    const std::string table = done(more).read("profile.txt");
+    const size_t at = table.find("\ncallback");
+    return at == table.npos ? 0 : std::stol(table.substr(at + 9));
+  };
+  const long without = calls({"profiler.use=simple", "data.samples=8"});
+  const long with = calls({"profiler.use=simple", "data.samples=8", meddler(R"(event = "fit.batch_end")")});
+  EXPECT_GT(without, 0);             // the recorder's
+  EXPECT_EQ(with - without, 8 / 2);  // batches of two
+}
+
 TEST_F(RunStages, TheResolvedManifestRunsAgainToTheSameBits) {
   const Outcome first = done({"optimizer.momentum=0.9", "data.shuffle=true", "run.seed=7"});
   manifest = first.read("manifest.resolved.toml");

@@ -17,6 +17,8 @@ class Optimizer : public Component {
   virtual void step(const lh_opt_group& group) = 0;    // once per group and step
 
  protected:
+  // Whole steps in one kernel call, for a class that updates as SGD or Adam does.
+  static const lh_fused_v0& fused() { return detail::fused_service.table; }
   static lh_slot like_param(const char* name) {
     return {sizeof(lh_slot), LH_SLOT_LIKE_PARAM, str(name), {0, 0, 0}, 0};
   }
@@ -26,6 +28,7 @@ class Optimizer : public Component {
 
  private:
   friend struct OptimizerKind;
+  friend void made(Optimizer& o) { o.kept_slots_ = o.slots(); }
   std::vector<lh_slot> kept_slots_;
 };
 
@@ -38,8 +41,7 @@ struct OptimizerKind {
     using detail::self;
     auto t = detail::object_table<D, Optimizer, lh_optimizer_v0>();
     t.slots = [](lh_optimizer* h, const lh_slot** out) noexcept -> uint64_t {
-      Optimizer& o = self<Optimizer>(h);
-      if (o.kept_slots_.empty()) o.kept_slots_ = o.slots();
+      const Optimizer& o = self<Optimizer>(h);
       *out = o.kept_slots_.data();
       return o.kept_slots_.size();
     };

@@ -5,11 +5,13 @@
 #include <lhost/sdk/options.hpp>
 
 #include <cstring>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace lhost {
@@ -24,11 +26,21 @@ struct Error : std::runtime_error {
   Error(lh_code c, const std::string& what) : std::runtime_error(what), code(c) {}
 };
 
-// A status from the host on its way through C++ code: passes unchanged, so the first culprit keeps the blame.
+// A status from the host on its way through C++ code: passes unchanged, so the first culprit keeps the blame. Who
+// catches one may ask for its text and drop it.
 struct StatusError : std::exception {
   lh_status status;
-  explicit StatusError(lh_status s) : status(s) {}
-  const char* what() const noexcept override { return "an error of the host"; }
+  explicit StatusError(lh_status s) : status(s), text_(view(host->error_message(s))) {}
+  StatusError(StatusError&& o) noexcept
+      : status(std::exchange(o.status, nullptr)), text_(std::move(o.text_)) {}
+  ~StatusError() override {
+    if (status) host->error_free(status);
+  }
+  lh_code code() const noexcept { return host->error_code(status); }
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_;
 };
 inline void check(lh_status s) {
   if (s) throw StatusError(s);
@@ -40,8 +52,8 @@ inline lh_status current_exception_status(const char* where) noexcept {
   };
   try {
     throw;
-  } catch (const StatusError& e) {
-    return e.status;
+  } catch (StatusError& e) {
+    return std::exchange(e.status, nullptr);
   } catch (const Error& e) {
     return make(e.code, e.what());
   } catch (const std::bad_alloc&) {
@@ -176,10 +188,22 @@ Table object_table() {
 inline thread_local lh_run* creating_run = nullptr;
 
 template <class D, class Options>
-D* make(const Options& o) {
-  if constexpr (std::is_constructible_v<D, const Options&>) return new D(o);
-  else return new D();  // a class that takes no options
+std::unique_ptr<D> make(const Options& o) {
+  if constexpr (std::is_constructible_v<D, const Options&>) return std::make_unique<D>(o);
+  else return std::make_unique<D>();  // a class that takes no options
 }
+template <class Base>
+void made(Base&) {}  // a base class with something to ask of the finished object has its own
+
+// A class may say in a line what it is, for `lhost inspect`:  static constexpr const char* summary = "...";
+template <class D, class = void>
+struct Summary {
+  static lh_str text() { return {nullptr, 0}; }
+};
+template <class D>
+struct Summary<D, std::void_t<decltype(D::summary)>> {
+  static lh_str text() { return str(D::summary); }
+};
 
 // Kind: the adapter of a kind's header, with `kind`, `Base`, `bind()` and `table<D>()`.
 template <class Kind, class D, class Options>
@@ -193,6 +217,7 @@ const lh_plugin* single_plugin(const char* name, const char* version, uint64_t f
   c.kind = str(Kind::kind);
   c.name = str(name);
   c.version = str(version);
+  c.summary = Summary<D>::text();
   c.flags = flags;
   c.options = described<Options>().data();
   c.n_options = described<Options>().size();
@@ -201,7 +226,11 @@ const lh_plugin* single_plugin(const char* name, const char* version, uint64_t f
     return guard("create", [&] {
       static const auto t = Kind::template table<D>();
       creating_run = a->run;
-      *out = static_cast<typename Kind::Base*>(make<D>(described<Options>().read(*a)));
+      auto object = make<D>(described<Options>().read(*a));
+      typename Kind::Base& base = *object;
+      made(base);
+      object.release();
+      *out = &base;
       *table = &t;
     });
   };

@@ -62,6 +62,12 @@ class Trainer {
   void stop(std::string_view reason) { detail::trainer_service->stop(run_, str(reason)); }
   std::string_view failure() const { return view(detail::trainer_service->failure(run_)); }
   std::string_view checkpoint() const { return view(detail::trainer_service->checkpoint(run_)); }
+  // What predict_step returned for the running batch; lent until the hook returns.
+  Span<lh_tensor*> predictions() const {
+    lh_tensor* const* first = nullptr;
+    const uint64_t n = detail::trainer_service->predictions(run_, &first);
+    return {first, n};
+  }
 
  private:
   const lh_step& step() const { return *detail::trainer_service->step(run_); }
