@@ -87,8 +87,7 @@ class TensorBoard final : public lhost::Logger {
   }
 
   void record(const lh_record& r) override {
-    Summary& out =
-        *begin_event(r.global_step, 1e-9 * static_cast<double>(r.unix_time_ns)).mutable_summary();
+    Summary& out = *begin_event(r.global_step, 1e-9 * static_cast<double>(r.unix_time_ns)).mutable_summary();
     for (uint64_t i = 0; i < r.n_scalars; ++i) {
       Summary::Value& value = *out.add_value();
       value.set_tag(r.scalars[i].name.ptr, r.scalars[i].name.len);

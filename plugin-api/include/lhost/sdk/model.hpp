@@ -329,6 +329,11 @@ struct ModelPlugin {
   }
 };
 
+namespace detail {
+template <class M, class Options>
+struct Summary<ModelPlugin<M, Options>> : Summary<M> {};
+}  // namespace detail
+
 template <class M, class Options>
 struct ModelKind {
   static constexpr const char* kind = LH_MODEL_KIND;
