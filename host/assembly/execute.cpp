@@ -84,6 +84,7 @@ Created create_component(const Selection& s, lh_run* run) {
         e.code == LH_INVALID_ARGUMENT || e.code == LH_OUT_OF_RANGE || e.code == LH_FAILED_PRECONDITION;
     throw Failure(usage ? Exit::usage : Exit::plugin, s.instance + " (" + e.component + "): " + e.message);
   }
+  log(Level::info, s.kind + " " + s.name + " " + s.version + "  " + s.path);
   if (!out.self || !out.table)
     throw Failure(Exit::plugin, s.path + ": create of " + s.kind + " \"" + s.name + "\" gave nothing");
   return out;
@@ -146,26 +147,26 @@ RunResult execute(const Plan& plan, const ExecuteOptions& options) {
 
   const bool fits = std::find(settings.stages.begin(), settings.stages.end(), kFit) != settings.stages.end();
   RunResult result;
-  result.run_folder =
-      fits && !point.run_folder.empty() ? point.run_folder : new_run_folder(settings.dir, settings.name);
+  const bool continues = fits && !point.run_folder.empty();
+  result.run_folder = continues ? point.run_folder : new_run_folder(settings.dir, settings.name);
   result.run_folder = std::filesystem::absolute(result.run_folder);
   const FolderLock lock(result.run_folder);
   remove_leftovers(result.run_folder);  // of a life that was killed while it wrote
-  write_atomically(result.run_folder + "/manifest.resolved.toml", settings.manifest);
+  if (!continues) write_atomically(result.run_folder + "/manifest.resolved.toml", settings.manifest);
   log_to_file(result.run_folder + "/host.log");
   try {
     run->trainer = std::make_unique<Trainer>(run->engine, *run->handle, run->components, settings,
-                                             result.run_folder, point.file);
+                                             result.run_folder, point.file, continues);
     result = run->trainer->run();
     if (run->trainer->abandoned()) (void)run.release();
   } catch (const Failure& f) {
     note_failure(result, f.code, f.what(), "");
-    write_result(result);
+    if (!continues) write_result(result);
   } catch (const ComponentFailure& f) {
     const bool fault = f.code == LH_PLUGIN_FAULT || f.code == LH_ABI_MISMATCH;
     note_failure(result, fault ? Exit::plugin : Exit::failed, f.what(), f.component + " (" + f.where + ")");
     result.error_code = code_name(f.code);
-    write_result(result);
+    if (!continues) write_result(result);
   }
   log_to_file("");
   return result;

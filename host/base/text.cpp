@@ -50,7 +50,7 @@ std::string human_seconds(double s) {
   return b;
 }
 
-std::string significant(double v) { return print("%.4g", v); }
+std::string significant(double v) { return std::isnan(v) ? "nan" : print("%.4g", v); }
 
 std::string exact(double v) {
   if (std::isnan(v)) return "nan";

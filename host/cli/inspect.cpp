@@ -1,8 +1,10 @@
-// host/cli/inspect.cpp - lhost inspect: a plugin's components and options. What the describing child said is cached.
+// host/cli/inspect.cpp - lhost inspect: a plugin's components and options (what the describing child said is cached), or
+// the host's keys of a manifest's table.
 #include "base/failure.hpp"
 #include "base/terminal.hpp"
 #include "cli/commands.hpp"
 #include "manifest/diagnostics.hpp"
+#include "manifest/host_keys.hpp"
 #include "plugin/describe.hpp"
 #include "plugin/loader.hpp"
 #include "plugin/registry.hpp"
@@ -12,11 +14,28 @@
 namespace lhost {
 namespace {
 
-std::string type_text(const OptionSpec& o) {
+std::string type_name(int32_t type) {
   static const char* names[] = {
       "",     "bool",     "int",         "float",         "string",         "path",  "enum",
       "size", "duration", "list of int", "list of float", "list of string", "share", "cadence"};
-  std::string s = o.type >= 0 && o.type <= LH_T_CADENCE ? names[o.type] : "?";
+  switch (type) {  // of host keys
+    case T_LIMIT:
+      return "number or share";
+    case T_DEVICES:
+      return "\"auto\", number or list";
+    case T_WARMUP:
+      return "ticks or share";
+    case T_SAVE_LAST:
+      return "false | true | \"link\"";
+    case T_REGEX:
+      return "regular expression";
+    default:
+      return type >= 0 && type <= LH_T_CADENCE ? names[type] : "?";
+  }
+}
+
+std::string type_text(const OptionSpec& o) {
+  std::string s = type_name(o.type);
   if (!o.min.empty() && !o.max.empty()) s += " " + o.min + " to " + o.max;
   else if (!o.min.empty()) s += o.min[0] == '>' ? " " + o.min : " >= " + o.min;
   else if (!o.max.empty()) s += " <= " + o.max;
@@ -24,13 +43,9 @@ std::string type_text(const OptionSpec& o) {
   return s;
 }
 
-void print_component(const ComponentDescription& c) {
-  Terminal& t = Terminal::get();
-  t.print(bold(c.kind + "  " + c.name, t.colour()) + "  " + c.version +
-          (c.revision == "1" ? "" : "  (draft " + c.revision + ")"));
-  if (!c.summary.empty()) t.print("  " + c.summary);
+void print_options(const Schema& options) {
   size_t key = 0, type = 0, def = 0;
-  for (const OptionSpec& o : c.options) {
+  for (const OptionSpec& o : options) {
     key = std::max(key, o.key.size());
     type = std::max(type, type_text(o).size());
     def = std::max(def, o.flags & LH_O_REQUIRED ? 8 : o.def.empty() ? 1 : o.def.size());
@@ -38,15 +53,47 @@ void print_component(const ComponentDescription& c) {
   const auto pad = [](const std::string& s, size_t n) {
     return s + std::string(n - std::min(n, s.size()), ' ');
   };
-  for (const OptionSpec& o : c.options) {
+  for (const OptionSpec& o : options) {
     const std::string value = o.flags & LH_O_REQUIRED ? "required" : o.def.empty() ? "-" : o.def;
     std::string notes;
     if (o.flags & LH_O_HYPER) notes += " (per group)";
     if (o.flags & LH_O_DEPRECATED) notes += " (deprecated: use " + o.replaced_by + ")";
-    t.print("  " + pad(o.key, key) + "  " + pad(type_text(o), type) + "  " + pad(value, def) + "  " + o.doc +
-            notes);
+    Terminal::get().print("  " + pad(o.key, key) + "  " + pad(type_text(o), type) + "  " + pad(value, def) +
+                          "  " + o.doc + notes);
   }
+}
+
+void print_component(const ComponentDescription& c) {
+  Terminal& t = Terminal::get();
+  t.print(bold(c.kind + "  " + c.name, t.colour()) + "  " + c.version +
+          (c.revision == "1" ? "" : "  (draft " + c.revision + ")"));
+  if (!c.summary.empty()) t.print("  " + c.summary);
+  print_options(c.options);
   if (c.options.empty()) t.print("  no options");
+  for (const KindTable& k : kind_tables())
+    if (c.kind == k.kind)
+      t.print(dim(std::string("  keys that every ") + k.kind + " has: lhost inspect " + k.table, t.colour()));
+}
+
+// A table of the manifest: the host's keys in it. false: there is no such table.
+bool print_table(const std::string& name) {
+  Terminal& t = Terminal::get();
+  const std::pair<const char*, const Schema*> tables[] = {
+      {"run", &run_keys()}, {"trainer", &trainer_keys()}, {"resume", &resume_keys()}};
+  for (const auto& [table, keys] : tables)
+    if (name == table) {
+      t.print(bold("[" + name + "]", t.colour()));
+      return print_options(*keys), true;
+    }
+  for (const KindTable& k : kind_tables()) {
+    if (name != k.table) continue;
+    t.print(bold(k.list ? "[[" + name + "]]" : "[" + name + "]", t.colour()) + "  a " + k.kind +
+            "; its own options: lhost inspect NAME, names: lhost list " + k.kind);
+    Schema keys = selection_keys();
+    keys.insert(keys.end(), host_part(k.kind).begin(), host_part(k.kind).end());
+    return print_options(keys), true;
+  }
+  return false;
 }
 
 // A path, or "kind/name", or a name.
@@ -74,6 +121,7 @@ std::string path_of(const std::vector<std::string>& plugin_dirs, const std::stri
 }  // namespace
 
 int inspect_command(const std::vector<std::string>& plugin_dirs, const std::string& what) {
+  if (print_table(what)) return 0;
   std::string kind, name;
   const std::string path = path_of(plugin_dirs, what, kind, name);
   const PluginDescription p = describe_plugins({path}).front();

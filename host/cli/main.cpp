@@ -30,7 +30,7 @@ void add_manifest(CLI::App* app, CommandLine& c) {
   app->add_option("manifest", c.run.manifest, "the TOML file that describes the run; - reads standard input")
       ->required();
   app->add_option("overrides", c.run.overrides,
-                  "KEY=VALUE: trainer.max_epochs=3 strategy.use=fsdp 'logger+={use=\"csv\"}'");
+                  "KEY=VALUE: trainer.max_epochs=3 precision.use=64-true 'logger+={use=\"csv\"}'");
   app->add_option("--plugin-dir", c.run.plugin_dirs,
                   "search this folder for plugins before all others (repeatable)")
       ->allow_extra_args(false);
@@ -71,12 +71,15 @@ void add_commands(CLI::App& app, CommandLine& c) {
   list->footer("Example:\n  lhost list logger\n");
   list->callback(
       [&c] { c.command = [](const CommandLine& x) { return list_command(x.run.plugin_dirs, x.kind); }; });
-  auto* inspect = app.add_subcommand("inspect", "show the options of a component");
-  inspect->add_option("what", c.what, "a name (adamw), kind/name (optimizer/adamw) or a file (./x.so)")
+  auto* inspect = app.add_subcommand("inspect", "show the options of a component, or the keys of a table");
+  inspect
+      ->add_option("what", c.what,
+                   "a name (adamw), kind/name (optimizer/adamw), a file (./x.so) or a table (trainer)")
       ->required();
   inspect->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")
       ->allow_extra_args(false);
-  inspect->footer("Examples:\n  lhost inspect adamw\n  lhost inspect ./build/mymodel.so\n");
+  inspect->footer(
+      "Examples:\n  lhost inspect adamw\n  lhost inspect ./build/mymodel.so\n  lhost inspect checkpoint\n");
   inspect->callback(
       [&c] { c.command = [](const CommandLine& x) { return inspect_command(x.run.plugin_dirs, x.what); }; });
   auto* doctor = app.add_subcommand("doctor", "check this machine and this installation");
@@ -179,7 +182,7 @@ int main(int argc, char** argv) {
   } catch (const lhost::Failure& f) {
     const std::string text = f.what();
     const bool marked =
-        text.find("error: ") != text.npos && text.find('\n') != text.npos;  // diagnostics carry their own
+        text.find("error:") != text.npos && text.find('\n') != text.npos;  // diagnostics carry their own
     lhost::Terminal& t = lhost::Terminal::get();
     t.error(marked || text.rfind("error:", 0) == 0 ? text
                                                    : lhost::red("error:", t.error_colour()) + " " + text);

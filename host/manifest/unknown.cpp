@@ -1,4 +1,5 @@
 // host/manifest/unknown.cpp - keys that nobody knows, and the one that was probably meant.
+#include "manifest/merge.hpp"
 #include "manifest/option.hpp"
 
 #include <algorithm>
@@ -49,7 +50,8 @@ class UnknownKeys {
     } else if (!near.empty()) {
       message += "; did you mean \"" + near + "\"?";
     } else {
-      message += elsewhere(e.key);
+      const std::string other = elsewhere(e.key);
+      message += other.empty() ? choice(siblings(below)) : other;
     }
     out_.add(e.key_source, place + e.key, message);
   }
@@ -64,6 +66,13 @@ class UnknownKeys {
     return names;
   }
 
+  std::string choice(const std::vector<std::string>& names) const {
+    if (names.size() > 12) return "; lhost inspect " + without_indices(prefix_) + " lists all";
+    std::string s;
+    for (const std::string& name : names) s += (s.empty() ? "; there are " : ", ") + name;
+    return s;
+  }
+
   // The closest key of all other tables.
   std::string elsewhere(const std::string& key) const {
     const std::string own = without_indices(prefix_);
@@ -74,6 +83,8 @@ class UnknownKeys {
     const std::string near = closest(key, all);
     for (const auto& [table, keys] : everything_) {
       if (near.empty() || table == own || std::find(keys.begin(), keys.end(), near) == keys.end()) continue;
+      if (table.empty() && kind_table(near))
+        return "; write [" + near + "] use = \"...\", a table of its own";
       const std::string what = table.empty() ? "a key of the manifest's top, before the first [table]"
                                : table.find(' ') != table.npos ? "an option of " + table
                                                                : "a key of [" + table + "]";

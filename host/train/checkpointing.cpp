@@ -221,7 +221,8 @@ void Trainer::restore_progress(const CheckpointTree& tree) {
   if (const int64_t total = tree.integer({"lhost", "schedule", "total"}, schedule_->total());
       total != schedule_->total() && c_.scheduler) {
     log(Level::warning, "the schedule keeps the length it was started with, " + std::to_string(total) +
-                            " instead of " + std::to_string(schedule_->total()));
+                            " instead of " + std::to_string(schedule_->total()) +
+                            " ticks; for a longer one start a new run from these weights");
     schedule_->keep_total(total);
   }
   std::vector<Metrics::Saved> saved;
@@ -243,17 +244,17 @@ void Trainer::restore_progress(const CheckpointTree& tree) {
   for (const Callback& c : c_.callbacks) state(c);
 }
 
-// For test and predict after fit: the best checkpoint, if there is one.
-bool Trainer::load_best_weights() {
+// For test and predict after fit: the best checkpoint, without a monitor the last one.
+std::string Trainer::load_saved_weights() {
   for (size_t i = 0; i < keepers_.size(); ++i) {
     const auto best = keepers_[i]->best();
     if (!best) continue;
     CheckpointTree tree(engine_);
     tree.load(c_.checkpointers[i], run_folder_ + "/" + best->file);
     restore_weights(tree);
-    return true;
+    return keepers_[i]->policy().monitor.empty() ? "last checkpoint" : "best checkpoint";
   }
-  return false;
+  return "";
 }
 
 }  // namespace lhost

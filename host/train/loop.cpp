@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "train/trainer.hpp"
 
+#include <cmath>
 #include <ctime>
 
 namespace lhost {
@@ -81,6 +82,7 @@ void Trainer::train_epoch() {
 
   // final before any validation hook runs
   state_.metrics.epoch_values();
+  warn_of_divergence();
   const bool due = complete && (step.epoch + 1) % set_.val_every_epochs == 0;
   const bool before_stop = !complete && state_.stop;  // one validation of what is left, if none was due
   if (can_validate() && (due || before_stop)) {
@@ -101,6 +103,17 @@ void Trainer::train_epoch() {
     ++step.epoch;
     step.batch = boundary_batch_ = 0;
   }
+}
+
+// Training goes on: a scheduler or a callback may have an answer. But nobody should find out from the result only.
+void Trainer::warn_of_divergence() {
+  double loss = 0;
+  if (diverged_ || !state_.metrics.find("loss", loss) || std::isfinite(loss)) return;
+  diverged_ = true;
+  log(Level::warning, "the loss is " + exact(loss) + " at the end of epoch " +
+                          std::to_string(state_.step.epoch) + ", step " +
+                          std::to_string(state_.step.global_step) +
+                          "; a lower optimizer.lr or trainer.gradient_clip_val may help");
 }
 
 // The batches of one epoch. Signals, step limits and requests to stop are seen at step boundaries.

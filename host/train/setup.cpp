@@ -1,5 +1,6 @@
 // host/train/setup.cpp - from components to a run that can start: ranks, device, data, layout, groups, loggers.
 #include "base/failure.hpp"
+#include "base/files.hpp"
 #include "base/log.hpp"
 #include "base/terminal.hpp"
 #include "base/text.hpp"
@@ -39,6 +40,8 @@ void Trainer::set_up() {
   for (size_t i = 0; i < c_.checkpointers.size(); ++i)
     if (keepers_.size() > i && restored_)
       keepers_[i]->load_state(tree, {"lhost", "policies", set_.checkpoints[i].instance});
+  if (!owns_folder_) write_atomically(run_folder_ + "/manifest.resolved.toml", set_.manifest);
+  owns_folder_ = true;
   subscribe();
   open_loggers(restored_ ? &tree : nullptr);
   compile();

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <filesystem>
 
@@ -17,13 +18,17 @@ const char* stage_name(int32_t stage) {
   static const char* names[] = {"fit", "validate", "test", "predict"};
   return names[stage];
 }
+namespace {
+bool is_number(const std::optional<double>& v) { return v && !std::isnan(*v); }
+}  // namespace
+
 const char* split_name(int32_t split) {
   static const char* names[] = {"train", "val", "test", "predict"};
   return names[split];
 }
 
 Trainer::Trainer(const Engine& engine, RunHandle& handle, Components& components, const Settings& settings,
-                 std::string run_folder, const std::string& resume_file)
+                 std::string run_folder, const std::string& resume_file, bool continues)
     : engine_(engine),
       handle_(handle),
       state_(handle.state()),
@@ -31,7 +36,8 @@ Trainer::Trainer(const Engine& engine, RunHandle& handle, Components& components
       set_(settings),
       run_folder_(std::move(run_folder)),
       resume_file_(resume_file),
-      log_writer_(components.loggers, settings.logger_stops) {
+      log_writer_(components.loggers, settings.logger_stops),
+      owns_folder_(!continues) {
   state_.info.run_dir = str(run_folder_);
   state_.info.model = str(c_.model.identity().name);
   result_.run_folder = run_folder_;
@@ -69,13 +75,15 @@ void Trainer::run_stages() {
       run_stage(stage);
       fitted = true;
     } else {
-      const bool best = fitted && load_best_weights();
+      const std::string saved = fitted ? load_saved_weights() : "";
       run_stage(stage);
-      if (stage == kPredict) continue;
       std::string line = std::string(stage_name(stage)) + "  ";
-      for (const auto& [name, value] : stage == kTest ? result_.test : result_.last)
-        line += name + " " + significant(value) + "  ";
-      const char* weights = best                   ? "best checkpoint"
+      if (stage != kPredict)
+        for (const auto& [name, value] : stage == kTest ? result_.test : result_.last)
+          line += name + " " + significant(value) + "  ";
+      else if (!heard(LH_EVENT(LH_STAGE_PREDICT, LH_ON_BATCH_END)))
+        log(Level::warning, "the predictions went nowhere: no callback has on_predict_batch_end");
+      const char* weights = !saved.empty()         ? saved.c_str()
                             : fitted               ? "last weights"
                             : resume_file_.empty() ? "initial weights"
                                                    : "checkpoint";
@@ -123,9 +131,9 @@ void Trainer::run_stage(int32_t stage) {
     const auto best = k->best();
     if (!best) continue;
     const std::string path = shown(run_folder_ + "/" + best->file);
-    t.print(best->value ? "best  " + k->policy().monitor + " " + significant(*best->value) + " in epoch " +
-                              std::to_string(best->epoch) + "  " + path
-                        : "saved " + path);
+    t.print(is_number(best->value) ? "best  " + k->policy().monitor + " " + significant(*best->value) +
+                                         " in epoch " + std::to_string(best->epoch) + "  " + path
+                                   : "saved " + path);
   }
 }
 
@@ -250,7 +258,7 @@ void Trainer::finish() {
     result_.best_path = run_folder_ + "/" + best->file;
     result_.best_monitor = k->policy().monitor;
     result_.best_value = best->value;
-    if (best->value) result_.best[k->policy().monitor] = *best->value;
+    if (is_number(best->value)) result_.best[k->policy().monitor] = *best->value;
   }
   const lh_code outcome = result_.outcome == "done"          ? LH_OK
                           : result_.outcome == "interrupted" ? LH_CANCELLED
@@ -270,7 +278,7 @@ void Trainer::finish() {
   for (const auto& c : c_.callbacks) note(c);
   for (const auto& c : c_.checkpointers) note(c);
   try {
-    write_result(result_);
+    if (owns_folder_) write_result(result_);
   } catch (const Failure& f) {
     Terminal::get().error("error: " + std::string(f.what()));
     if (result_.code == Exit::done)

@@ -21,9 +21,10 @@ namespace lhost {
 
 class Trainer {
  public:
-  // The run's folder exists; everything else is opened here or in run(), in the order of host/README.md.
+  // The run's folder exists; everything else is opened here or in run(), in the order of host/README.md. What it holds of
+  // an earlier life (`continues`) stays as it is until the checkpoint is loaded.
   Trainer(const Engine&, RunHandle&, Components&, const Settings&, std::string run_folder,
-          const std::string& resume_file);
+          const std::string& resume_file, bool continues);
   ~Trainer();
   Trainer(const Trainer&) = delete;
 
@@ -85,6 +86,7 @@ class Trainer {
   bool train_batches();  // false: the epoch was cut short
   void begin_window();
   bool finish_window();
+  void warn_of_divergence();
   void apply_schedule();
   void poll_signal() const {
     if (pending_signal_seen()) [[unlikely]]
@@ -99,7 +101,7 @@ class Trainer {
   void evaluate(int32_t stage, int64_t batch_limit, bool sanity);
   void pass(int32_t stage, int64_t batch_limit, bool sanity);
   void sanity_check();
-  bool load_best_weights();
+  std::string load_saved_weights();  // of a checkpoint of this fit; says which
 
   // ---- checkpointing.cpp
   void fill(CheckpointTree&, bool weights_only);
@@ -172,8 +174,10 @@ class Trainer {
   int64_t boundary_batch_ = 0, boundary_samples_ = 0;  // at the last optimizer step: what a checkpoint stores
   bool epoch_done_ = false;                            // a checkpoint written now starts with the next epoch
   bool validated_ = false;
-  bool fitting_ = false;  // only then weights, optimizer and counters belong together, and may be saved
+  bool diverged_ = false;  // said once
+  bool fitting_ = false;   // only then weights, optimizer and counters belong together, and may be saved
   bool restored_ = false, mid_epoch_ = false;
+  bool owns_folder_;                // from here on what is written into the folder is about this run
   std::vector<char> restored_rng_;  // put in place after on_fit_start, which may draw random numbers
   std::chrono::steady_clock::time_point started_;
 };

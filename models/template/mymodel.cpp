@@ -33,8 +33,8 @@ struct MyModel : lhost::Model {
   }
   void validation_step(const lhost::Batch& batch) override {
     auto logits = forward(batch["image"]);
-    log("val_loss", F::cross_entropy(logits, batch["label"]));
-    log("val_acc", lhost::accuracy(logits, batch["label"]));
+    log("val_loss", F::cross_entropy(logits, batch["label"]), {.prog_bar = true});
+    log("val_acc", lhost::accuracy(logits, batch["label"]), {.prog_bar = true});
   }
 };
 LHOST_MODEL(MyModel, Options, "mymodel", "1.0.0")

@@ -72,6 +72,41 @@ records = [(int(l[0].split()[1]), dict(p.rsplit(" ", 1) for p in l[1:])) for l i
 assert len(rows) >= 2 and rows == records, (rows[:3], records[:3])
 END
 
+say "the model's own manifest"
+(cd mymodel && "$lhost" run my.toml) >my.log 2>&1 || { cat my.log; lose "models/template/my.toml"; }
+expect my.log '^test .*test_acc'
+
+say "a strategy in C against the installed headers, on LibTorch"
+mkdir strategy
+cp "$source/tests/mock_engine/plugins/strategy/single_c.c" strategy
+cat >strategy/CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(single_c C)
+find_package(lhost REQUIRED)
+lhost_add_plugin(strategy single_c SOURCES single_c.c)
+END
+cmake -G Ninja -S strategy -B strategy/build -DCMAKE_PREFIX_PATH="$work/moved" >strategy.log 2>&1 || { cat strategy.log; lose "strategy: configure"; }
+cmake --build strategy/build >strategy.log 2>&1 || { cat strategy.log; lose "strategy: build"; }
+for name in single single_c; do
+  rm -rf "runs/$name"
+  plugin=
+  [ $name = single ] || plugin=strategy.plugin=strategy/build/single_c.so
+  "$lhost" run configs/digits.toml run.name=$name run.dir=runs trainer.max_epochs=3 $plugin >$name.log 2>&1 || { cat $name.log; lose "strategy $name"; }
+done
+expect single_c.log '  single_c  '
+python3 - runs/single/version_0 runs/single_c/version_0 <<'END' || lose "the strategy in C trains to other weights"
+import pathlib, sys, zipfile
+def tensors(run):
+    (file,) = pathlib.Path(run, "checkpoints").glob("*.ckpt")
+    with zipfile.ZipFile(file) as z:
+        return {n.split("/", 1)[1]: z.read(n) for n in z.namelist() if "/data/" in n}
+def rows(run):
+    return [line.split(",")[:1] + line.split(",")[4:] for line in open(run + "/metrics.csv")]
+one, other = map(tensors, sys.argv[1:])
+assert len(one) > 6 and one == other, sorted(n for n in one if one[n] != other.get(n))
+assert rows(sys.argv[1]) == rows(sys.argv[2])
+END
+
 say "a program with the host inside runs the same manifest"
 cp -r "$source/tests/install/embed" .
 cmake -G Ninja -S embed -B embed/build -DCMAKE_PREFIX_PATH="$work/moved" >embed.log 2>&1 || { cat embed.log; lose "embed: configure"; }

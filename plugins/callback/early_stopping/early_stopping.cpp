@@ -8,18 +8,20 @@
 
 namespace {
 
-enum class Mode { kMin, kMax };
+enum class Mode { kAuto, kMin, kMax };
 
 struct Options {
   std::string monitor;
-  Mode mode = Mode::kMin;
+  Mode mode = Mode::kAuto;
   int64_t patience = 3;
   double min_delta = 0;
   std::optional<double> stopping_threshold, divergence_threshold;
   bool check_finite = true, strict = true;
   static void describe(lhost::Describe<Options>& d) {
     d(&Options::monitor, "monitor", "the metric to watch").required();
-    d(&Options::mode, "mode", "is less or more of it better").choices({"min", "max"});
+    d(&Options::mode, "mode",
+      "is less or more of it better; auto: less of ..._loss and ..._err, more of ..._acc")
+        .choices({"auto", "min", "max"});
     d(&Options::patience, "patience", "validations without improvement after which training ends").min(0);
     d(&Options::min_delta, "min_delta", "a change counts as improvement only above this").min(0.0);
     d(&Options::stopping_threshold, "stopping_threshold", "stop as soon as the metric is better than this");
@@ -36,12 +38,25 @@ std::string number(double v) {
   return text;
 }
 
+// The same names as [[checkpoint]] monitor knows; another one has to be told.
+bool wants_less(const Options& o) {
+  if (o.mode != Mode::kAuto) return o.mode == Mode::kMin;
+  const auto ends_in = [&](std::string_view end) {
+    return o.monitor.size() >= end.size() && o.monitor.substr(o.monitor.size() - end.size()) == end;
+  };
+  if (ends_in("loss") || ends_in("err")) return true;
+  if (ends_in("acc")) return false;
+  throw lhost::Error(LH_INVALID_ARGUMENT, "monitor: is a low or a high \"" + o.monitor +
+                                              "\" better? add mode = \"min\" or mode = \"max\"");
+}
+
 struct EarlyStopping : lhost::Callback {
   static constexpr const char* summary = "ends training when a metric no longer improves";
   explicit EarlyStopping(const Options& o)
       : options(o),
-        best(o.mode == Mode::kMin ? std::numeric_limits<double>::infinity()
-                                  : -std::numeric_limits<double>::infinity()) {}
+        less_is_better(wants_less(o)),
+        best(less_is_better ? std::numeric_limits<double>::infinity()
+                            : -std::numeric_limits<double>::infinity()) {}
 
   void on_validation_end() override {
     if (trainer().sanity_check() || !fitting) return;
@@ -68,7 +83,7 @@ struct EarlyStopping : lhost::Callback {
   }
 
  private:
-  bool better(double a, double b) const { return options.mode == Mode::kMin ? a < b : a > b; }
+  bool better(double a, double b) const { return less_is_better ? a < b : a > b; }
 
   // Why training should end, or nothing. The order of the questions is Lightning's.
   std::string verdict(double current) {
@@ -80,14 +95,15 @@ struct EarlyStopping : lhost::Callback {
     if (options.divergence_threshold && better(*options.divergence_threshold, current))
       return "= " + number(current) + " is worse than the divergence threshold " +
              number(*options.divergence_threshold);
-    const double step = options.mode == Mode::kMin ? options.min_delta : -options.min_delta;
+    const double step = less_is_better ? options.min_delta : -options.min_delta;
     if (better(current + step, best)) {
       best = current;
       wait = 0;
       return {};
     }
     if (++wait < options.patience) return {};
-    return "did not improve in " + std::to_string(wait) + " validation(s); best " + number(best);
+    return "did not improve in " + std::to_string(wait) + (wait == 1 ? " validation" : " validations") +
+           " (mode \"" + (less_is_better ? "min" : "max") + "\"); best " + number(best);
   }
 
   void missing() {
@@ -105,6 +121,7 @@ struct EarlyStopping : lhost::Callback {
   }
 
   const Options options;
+  const bool less_is_better;
   double best;
   int64_t wait = 0;  // looks since the last improvement
   bool fitting = false, looked = false, warned = false;

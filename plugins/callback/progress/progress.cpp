@@ -57,14 +57,15 @@ struct Progress : lhost::Callback {
   }
   void on_train_batch_end() override { advance(train); }
   void on_train_epoch_end() override {
-    if (painting || !terminal.enabled()) return;
     train.line.seconds = since(train);
     train.line.metrics = metrics_to_show();
-    terminal.print(progress::plain(train.line, trainer().global_step() - steps_before));
+    steps = trainer().global_step() - steps_before;
+    if (!painting && terminal.enabled()) terminal.print(progress::plain(train.line, steps));
   }
   void on_fit_end() override {
     fitting = false;
     clear();
+    if (painting && steps > 0) terminal.print(progress::plain(train.line, steps));  // where the bar ended
   }
 
   void on_validation_start() override { begin(other, trainer().sanity_check() ? "check" : "validate"); }
@@ -139,7 +140,7 @@ struct Progress : lhost::Callback {
   bool painting = false;  // a terminal, and the bar is wanted
   bool fitting = false;
   Pass train, other;
-  int64_t steps_before = 0;
+  int64_t steps_before = 0, steps = 0;  // of the epoch
 };
 
 }  // namespace

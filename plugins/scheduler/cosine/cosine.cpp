@@ -1,4 +1,5 @@
-// cosine - torch.optim.lr_scheduler.CosineAnnealingLR in its closed form; it rises again after t_max, as there.
+// cosine - torch.optim.lr_scheduler.CosineAnnealingLR in its closed form. After a t_max of its own it rises again, as
+// there; where the end of training is its end, a training that is continued keeps the least rate.
 #include <lhost/sdk/scheduler.hpp>
 
 #include <algorithm>
@@ -28,8 +29,9 @@ struct Cosine : lhost::Scheduler {
           "trainer.max_epochs or trainer.max_steps");
   }
   double rate(const lh_clock& clock, double base_lr) const override {
-    const double length = static_cast<double>(std::max<int64_t>(1, options.t_max.value_or(clock.total)));
-    const double angle = M_PI * static_cast<double>(clock.t) / length;
+    const int64_t length = std::max<int64_t>(1, options.t_max.value_or(clock.total));
+    const int64_t t = options.t_max ? clock.t : std::min(clock.t, length);
+    const double angle = M_PI * static_cast<double>(t) / static_cast<double>(length);
     return options.eta_min + (base_lr - options.eta_min) * (1 + std::cos(angle)) / 2;
   }
   Options options;

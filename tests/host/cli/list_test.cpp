@@ -100,6 +100,17 @@ TEST_F(Inspect, ShowsTheComponentThatWasAskedFor) {
               AllOf(HasSubstr("\ncallback  two_kinds  "), HasSubstr("\nlogger  two_kinds  ")));
 }
 
+TEST_F(Inspect, ATableShowsTheHostsKeysInIt) {
+  EXPECT_THAT(screen("inspect trainer"),
+              AllOf(testing::StartsWith("[trainer]\n"), HasSubstr("  limit_val_batches "),
+                    HasSubstr("number or share")));
+  EXPECT_THAT(screen("inspect checkpoint"), AllOf(testing::StartsWith("[[checkpoint]]  a checkpointer"),
+                                                  HasSubstr("  save_top_k "), HasSubstr("  use ")));
+  for (const char* table : {"run", "resume", "model", "data", "optimizer", "scheduler", "logger", "strategy"})
+    EXPECT_THAT(screen(std::string("inspect ") + table), AllOf(HasSubstr("["), Not(HasSubstr(" ? "))))
+        << table;
+}
+
 TEST_F(Inspect, NamesEveryTypeOfOption) {
   const std::string text = screen("inspect all_options --plugin-dir " + folder("a", {"all_options"}));
   for (const char* type :

@@ -144,7 +144,8 @@ TEST_F(Load, AlwaysEntriesFollowTheUsersUnlessNamed) {
 TEST_F(Load, AlwaysIsAKeyOfTheDefaultsFileOnly) {
   const Manifest m = load("[[callback]]\nuse = \"a\"\nalways = true\n");
   report_unknown(m.root.find("callback")->array[0], "callback[0]", {&selection_keys()}, {}, d);
-  EXPECT_THAT(lines(d), ElementsAre("3:1-7 callback[0].always: unknown key"));
+  EXPECT_THAT(lines(d),
+              ElementsAre("3:1-7 callback[0].always: unknown key; there are use, plugin, version, name"));
 }
 
 TEST_F(Load, TheInstalledDefaultsAreThoseOfTheDesign) {

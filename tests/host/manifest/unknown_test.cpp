@@ -30,9 +30,21 @@ TEST(Unknown, LooksInAllOtherTablesNext) {
                           "4:1-6 trainer.match: unknown key; it is a key of [optimizer.group]"));
 }
 
-TEST(Unknown, SaysNothingWhereNothingIsClose) {
-  EXPECT_THAT(unknown("quite_something_else = 1", "trainer", trainer_keys()),
-              ElementsAre("1:1-21 trainer.quite_something_else: unknown key"));
+TEST(Unknown, ListsWhatThereIsWhereNothingIsClose) {
+  EXPECT_THAT(
+      unknown("quite_something_else = 1", "resume", resume_keys()),
+      ElementsAre("1:1-21 resume.quite_something_else: unknown key; there are from, strict, use, plugin, "
+                  "version, name"));
+  EXPECT_THAT(
+      unknown("quite_something_else = 1", "trainer", trainer_keys()),
+      ElementsAre("1:1-21 trainer.quite_something_else: unknown key; lhost inspect trainer lists all"));
+}
+
+TEST(Unknown, ATableOfTheTopIsShownAsATable) {
+  EXPECT_THAT(
+      unknown("precision = \"x\"", "trainer", trainer_keys()),
+      ElementsAre(
+          "1:1-10 trainer.precision: unknown key; write [precision] use = \"...\", a table of its own"));
 }
 
 TEST(Unknown, ListsAreTheSameTableWhateverTheirIndex) {

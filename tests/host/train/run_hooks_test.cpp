@@ -135,7 +135,7 @@ TEST_F(RunHooks, B113_EarlyStoppingEndsTheRunWithItsReason) {
       {"data.val_samples=2", "trainer.max_epochs=50",
        meddler(
            R"(event = "validate.start", act = "log", metric = "val_m", values = ["6", "5", "4", "4", "3", "3"])"),
-       R"(callback+={use="early_stopping", monitor="val_m", patience=1})"});
+       R"(callback+={use="early_stopping", monitor="val_m", mode="min", patience=1})"});
   EXPECT_EQ(o.result("/stages/fit/epochs"), "4") << "epoch 3 does not improve";
   EXPECT_THAT(o.result("/stop_reason"), HasSubstr("early_stopping: val_m did not improve"));
   EXPECT_EQ(o.report.exit_code, 0);

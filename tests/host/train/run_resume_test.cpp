@@ -207,7 +207,8 @@ TEST_F(RunResume, GrownMaxEpochsKeepTheScheduleAndSaySo) {
   done({"trainer.max_epochs=1"});
   const Outcome o = done({"trainer.max_epochs=2", "resume.from=last"});
   EXPECT_EQ(o.result("/stages/fit/epochs"), "2");
-  EXPECT_THAT(o.log_lines("the schedule keeps the length it was started with, 4 instead of 8"), SizeIs(1));
+  EXPECT_THAT(o.log_lines("the schedule keeps the length it was started with, 4 instead of 8 ticks"),
+              SizeIs(1));
 }
 
 TEST_F(RunResume, AnotherLearningRateIsToldAndOnlyTheCommandLineWins) {
@@ -324,7 +325,7 @@ TEST_F(RunResume, TheCheckBeforeTrainingIsLeftOut) {
 TEST_F(RunResume, EarlyStoppingRemembersHowLongItWaits) {
   const Overrides o = {"data.val_samples=2",
                        meddler(R"(event = "validate.start", act = "log", metric = "val_m", values = ["1"])"),
-                       R"(callback+={use="early_stopping", monitor="val_m", patience=3})"};
+                       R"(callback+={use="early_stopping", monitor="val_m", mode="min", patience=3})"};
   auto with = [&](const Overrides& more) {
     Overrides all = o;
     all.insert(all.end(), more.begin(), more.end());

@@ -29,7 +29,8 @@ const double kNan = std::numeric_limits<double>::quiet_NaN();
 
 TEST_F(EarlyStopping, StopsWhenPatienceIsUsedUp) {  // B113
   EXPECT_EQ(stopped_epoch({{"monitor", "val_loss"}, {"patience", int64_t{1}}}, {6, 5, 4, 4, 3, 3}), 3);
-  EXPECT_THAT(fake().stops.at(0), HasSubstr("val_loss did not improve in 1 validation(s); best 4"));
+  EXPECT_THAT(fake().stops.at(0),
+              HasSubstr("val_loss did not improve in 1 validation (mode \"min\"); best 4"));
 }
 TEST_F(EarlyStopping, CountsOnlyChangesGreaterThanMinDelta) {  // B114
   EXPECT_EQ(stopped_epoch({{"monitor", "val_loss"}, {"patience", int64_t{2}}, {"min_delta", 0.1}},
@@ -87,7 +88,7 @@ TEST_F(EarlyStopping, AValidationOutsideFitIsNotLookedAt) {
   EXPECT_TRUE(fake().stops.empty());
 }
 TEST_F(EarlyStopping, AMissingMetricFailsAndListsThoseThatExist) {
-  CallbackUnderTest c("early_stopping", {{"monitor", "val_los"}});
+  CallbackUnderTest c("early_stopping", {{"monitor", "val_los"}, {"mode", "min"}});
   c.hear(LH_STAGE_FIT, LH_ON_START);
   fake().set_metric("loss", 1);
   fake().set_metric("val_loss", 1);
@@ -96,7 +97,7 @@ TEST_F(EarlyStopping, AMissingMetricFailsAndListsThoseThatExist) {
   EXPECT_THAT(message, HasSubstr("known are \"loss\", \"val_loss\""));
 }
 TEST_F(EarlyStopping, AMissingMetricWarnsOnceWhenNotStrict) {
-  CallbackUnderTest c("early_stopping", {{"monitor", "val_los"}, {"strict", false}});
+  CallbackUnderTest c("early_stopping", {{"monitor", "val_los"}, {"mode", "min"}, {"strict", false}});
   c.hear(LH_STAGE_FIT, LH_ON_START);
   c.hear(LH_STAGE_VALIDATE, LH_ON_END);
   c.hear(LH_STAGE_VALIDATE, LH_ON_END);

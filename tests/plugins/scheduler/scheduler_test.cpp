@@ -59,6 +59,14 @@ TEST(Scheduler, CosineWithoutTMaxEndsWithTraining) {
   }
   EXPECT_GT(compared, 400u);
 }
+TEST(Scheduler, CosineThatEndsWithTrainingStaysAtItsEnd) {
+  const Component whole("scheduler", "cosine", {{"eta_min", 0.25}});
+  EXPECT_DOUBLE_EQ(rate(whole, 10, 10, 1), 0.25);
+  EXPECT_DOUBLE_EQ(rate(whole, 17, 10, 1), 0.25);
+  EXPECT_DOUBLE_EQ(rate(Component("scheduler", "cosine", {{"t_max", int64_t{10}}}), 20, 10, 1), 1)
+      << "as PyTorch";
+}
+
 TEST(Scheduler, CosineOfARunWithoutTicksIsTheBaseRate) {
   EXPECT_EQ(rate(Component("scheduler", "cosine"), 0, 0, 0.5), 0.5);
 }

@@ -53,12 +53,13 @@ struct CallbackKind {
   struct Hook {
     int32_t event;
     void (Callback::*f)();
+    const char* name;
     bool wanted;
   };
   template <class D>
   static const std::vector<Hook>& hooks() {
 #define LHOST_HOOK(stage, what, f) \
-  { LH_EVENT(stage, what), &Callback::f, LHOST_OVERRIDES(D, Callback, f) }
+  { LH_EVENT(stage, what), &Callback::f, #f, LHOST_OVERRIDES(D, Callback, f) }
     static const std::vector<Hook> all = {
         LHOST_HOOK(LH_STAGE_FIT, LH_ON_START, on_fit_start),
         LHOST_HOOK(LH_STAGE_FIT, LH_ON_END, on_fit_end),
@@ -97,11 +98,10 @@ struct CallbackKind {
       *ids = wanted.data();
       return static_cast<uint64_t>(wanted.size());
     };
-    t.on_event = [](lh_callback* c, int32_t event) noexcept {
-      return guard("on_event", [&] {
-        for (const Hook& h : hooks<D>())
-          if (h.event == event) return (detail::self<Callback>(c).*h.f)();
-      });
+    t.on_event = [](lh_callback* c, int32_t event) noexcept -> lh_status {
+      for (const Hook& h : hooks<D>())
+        if (h.event == event) return guard(h.name, [&] { (detail::self<Callback>(c).*h.f)(); });
+      return nullptr;
     };
     return t;
   }

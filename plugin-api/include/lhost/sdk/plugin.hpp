@@ -47,7 +47,9 @@ inline void check(lh_status s) {
 }
 
 inline lh_status current_exception_status(const char* where) noexcept {
-  auto make = [&](lh_code c, const char* what) {
+  auto make = [&](lh_code c, std::string_view what) {
+    // LibTorch appends its stack: of no use to who reads a message
+    what = what.substr(0, what.find("\nException raised from "));
     return host->error_new(host, c, str(component_name), str(where), str(what));
   };
   try {
