@@ -84,7 +84,6 @@ Created create_component(const Selection& s, lh_run* run) {
         e.code == LH_INVALID_ARGUMENT || e.code == LH_OUT_OF_RANGE || e.code == LH_FAILED_PRECONDITION;
     throw Failure(usage ? Exit::usage : Exit::plugin, s.instance + " (" + e.component + "): " + e.message);
   }
-  log(Level::info, s.kind + " " + s.name + " " + s.version + "  " + s.path);
   if (!out.self || !out.table)
     throw Failure(Exit::plugin, s.path + ": create of " + s.kind + " \"" + s.name + "\" gave nothing");
   return out;
@@ -154,6 +153,8 @@ RunResult execute(const Plan& plan, const ExecuteOptions& options) {
   remove_leftovers(result.run_folder);  // of a life that was killed while it wrote
   if (!continues) write_atomically(result.run_folder + "/manifest.resolved.toml", settings.manifest);
   log_to_file(result.run_folder + "/host.log");
+  for (const Selection& s : plan.selections)
+    log(Level::info, s.instance + ": " + s.name + " " + s.version + "  " + s.path);
   try {
     run->trainer = std::make_unique<Trainer>(run->engine, *run->handle, run->components, settings,
                                              result.run_folder, point.file, continues);

@@ -74,7 +74,7 @@ void add_commands(CLI::App& app, CommandLine& c) {
   auto* inspect = app.add_subcommand("inspect", "show the options of a component, or the keys of a table");
   inspect
       ->add_option("what", c.what,
-                   "a name (adamw), kind/name (optimizer/adamw), a file (./x.so) or a table (trainer)")
+                   "a name (adamw), kind/name (optimizer/adamw), a file (./x.so), a table (trainer)")
       ->required();
   inspect->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")
       ->allow_extra_args(false);

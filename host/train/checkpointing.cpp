@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 
@@ -252,7 +253,8 @@ std::string Trainer::load_saved_weights() {
     CheckpointTree tree(engine_);
     tree.load(c_.checkpointers[i], run_folder_ + "/" + best->file);
     restore_weights(tree);
-    return keepers_[i]->policy().monitor.empty() ? "last checkpoint" : "best checkpoint";
+    if (keepers_[i]->policy().monitor.empty()) return "last checkpoint";
+    return std::isnan(best->value.value_or(std::nan(""))) ? "a checkpoint, none is best" : "best checkpoint";
   }
   return "";
 }

@@ -25,6 +25,7 @@ struct Line {
 // Five or six characters for usual values: 0.213, 2.303, 41.50, 812.4, 0.0418. Padded to `width` from the left.
 inline std::string number(double v, int width = 0) {
   const double a = std::fabs(v);
+  if (std::isnan(v)) v = a;  // without the sign that no person asks for
   const char* format = !std::isfinite(v) || a == 0 ? "%*.3f"
                        : a >= 1e5 || a < 1e-3      ? "%*.1e"
                        : a >= 1000                 ? "%*.0f"

@@ -94,6 +94,7 @@ TEST(ProgressLine, NumbersHaveFiveOrSixCharacters) {
       {41.5, "41.50"},     {812.44, "812.4"},   {9123, "9123"},    {0.0213, "0.0213"},
       {1.2e-5, "1.2e-05"}, {123456, "1.2e+05"}, {NAN, "nan"},      {INFINITY, "inf"}};
   for (const auto& [value, text] : cases) EXPECT_EQ(progress::number(value), text);
+  for (double nan : {std::nan(""), -std::nan("")}) EXPECT_EQ(progress::number(nan), "nan");
 }
 
 TEST(ProgressLine, PlainLineOfAnEpoch) {

@@ -57,7 +57,7 @@ TEST_F(Progress, PaintsTheBarOfTheEpochAndOfItsValidation) {
   EXPECT_THAT(fake().painted[22], StartsWith("validate ━━━━━━━━━━━━━━━━━━━━──────────  67% 2/3  "));
   EXPECT_EQ(fake().painted.back(), "") << "the line goes away at the end";
   ASSERT_EQ(fake().printed.size(), 1u) << "on a terminal nothing scrolls, but the last epoch stays";
-  EXPECT_THAT(fake().printed[0], testing::AllOf(StartsWith("epoch  4/20"), HasSubstr("loss 0.213")));
+  EXPECT_THAT(fake().printed[0], testing::AllOf(StartsWith("epoch  4/20"), HasSubstr("loss  0.213")));
 }
 TEST_F(Progress, PaintsNoMoreOftenThanAsked) {
   CallbackUnderTest c("progress", {{"refresh_per_second", 1e-300}});
