@@ -200,7 +200,7 @@ TEST_F(RunLogging, TrainingDoesNotWaitForASlowLogger) {
   const Outcome o = done({"logger=[{use=\"patient\", text=\"fit.end\", file=\"" + (folder / "events.txt") +
                               "\"}, {use=\"memory_c\"}]",
                           "checkpoint=[]", "trainer.max_epochs=3"});
-  EXPECT_THAT(o.log_lines("patient"), IsEmpty());
+  EXPECT_THAT(o.log_lines("logger:patient"), IsEmpty());
   const std::string text = memory(o);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 12);
 }
