@@ -131,9 +131,9 @@ void Trainer::run_stage(int32_t stage) {
     const auto best = k->best();
     if (!best) continue;
     const std::string path = shown(run_folder_ + "/" + best->file);
-    t.print(is_number(best->value) ? "best  " + k->policy().monitor + " " + significant(*best->value) +
-                                         " in epoch " + std::to_string(best->epoch) + "  " + path
-                                   : "saved " + path);
+    t.print(is_number(best->value)
+                ? "best  " + k->policy().monitor + " " + significant(*best->value) + "  " + path
+                : "saved " + path);
   }
 }
 
