@@ -136,6 +136,8 @@ bool Conversion::floating(const Node& v) {
 
 bool Conversion::string(const Node& v) {
   plain_.text = v.string;
+  if (v.string.find('\0') != std::string::npos)  // names and files end there for every function of C
+    return fail(v.source, key_, "holds the character \\u0000, which no text here may have; remove it");
   const uint32_t least = std::max<uint32_t>(spec_.min_len, (spec_.flags & LH_O_REQUIRED) ? 1 : 0);
   return (v.type == Node::Type::string && v.string.size() >= least) || fail(v);
 }
