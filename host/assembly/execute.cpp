@@ -3,6 +3,7 @@
 #include "base/files.hpp"
 #include "base/log.hpp"
 #include "base/terminal.hpp"
+#include "manifest/text.hpp"
 #include "train/trainer.hpp"
 
 #include <sched.h>
@@ -82,7 +83,11 @@ Created create_component(const Selection& s, lh_run* run) {
     const PluginError e = take(status);
     const bool usage =
         e.code == LH_INVALID_ARGUMENT || e.code == LH_OUT_OF_RANGE || e.code == LH_FAILED_PRECONDITION;
-    throw Failure(usage ? Exit::usage : Exit::plugin, s.instance + " (" + e.component + "): " + e.message);
+    const bool environment = e.code == LH_RESOURCE_EXHAUSTED || e.code == LH_PERMISSION;
+    throw Failure(usage         ? Exit::usage
+                  : environment ? Exit::environment
+                                : Exit::plugin,
+                  s.instance + " (" + e.component + "): " + e.message);
   }
   if (!out.self || !out.table)
     throw Failure(Exit::plugin, s.path + ": create of " + s.kind + " \"" + s.name + "\" gave nothing");
@@ -122,6 +127,11 @@ Engine start_engine(const std::string& path) {
 RunResult execute(const Plan& plan, const ExecuteOptions& options) {
   Settings settings = settings_of(plan);
   for (const CheckpointPolicy& p : settings.checkpoints) check_filename_pattern(p.filename);
+  const std::string folder = std::filesystem::absolute(settings.dir) / settings.name;
+  if (!valid_utf8(folder) || !valid_utf8(settings.manifest))
+    throw Failure(Exit::usage,
+                  "run.dir: a path of this run is not UTF-8, which its files could not repeat: " + folder +
+                      "; rename the folder, or set run.dir to another one");
   std::string resume = absolute_resume(plan, settings.resume);
   if (resume == "auto") resume = has_resume_point(settings.dir, settings.name) ? "last" : "";
   ResumePoint point;

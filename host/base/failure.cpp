@@ -11,8 +11,11 @@ const char* exit_code_table() {
          "  70   internal error of lhost\n"
          "  71   another rank failed first (a rank's own code, never the run's)\n"
          "  75   stopped at a time limit or for a requeue\n"
+         "  129  hung up: the terminal is gone (SIGHUP)\n"
          "  130  interrupted (SIGINT)\n"
-         "  143  terminated (SIGTERM)\n";
+         "  143  terminated (SIGTERM)\n"
+         "A signal is seen at the end of a step, and a checkpoint saved; a second one ends the process at "
+         "once.\n";
 }
 
 }  // namespace lhost

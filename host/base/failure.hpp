@@ -16,6 +16,7 @@ enum class Exit : int {
   internal = 70,
   peer = 71,   // another rank failed first (a rank's own code, never the run's)
   again = 75,  // stopped at a time limit or for requeue
+  hung_up = 129,
   interrupted = 130,
   terminated = 143
 };

@@ -2,35 +2,44 @@
 
 #include <unistd.h>
 
+#include <iterator>
+
 namespace lhost {
 
 volatile std::sig_atomic_t pending_signal = 0;
 
 namespace {
+
+// SIGPIPE: `lhost run | head` goes on training, the write says EPIPE. SIGXFSZ: a file over the limit is an error of that
+// write, with a name.
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
+
 void on_signal(int sig) {
-  if (pending_signal) _exit(128 + sig);
+  if (pending_signal) {
+    constexpr char text[] = "\nended at once by a second signal; nothing more was saved\n";
+    const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+    _exit(128 + sig);
+  }
   pending_signal = sig;
 }
+
 }  // namespace
 
 SignalGuard::SignalGuard() {
   pending_signal = 0;
   struct sigaction a {};
-  a.sa_handler = on_signal;
   sigemptyset(&a.sa_mask);
   a.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &a, &old_int_);
-  sigaction(SIGTERM, &a, &old_term_);
-  a.sa_handler = SIG_IGN;  // `lhost run | head` goes on training; the write says EPIPE
-  sigaction(SIGPIPE, &a, &old_pipe_);
-  sigaction(SIGXFSZ, &a, &old_size_);  // a file over the limit is an error of that write, with a name
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    a.sa_handler = kSignals[i] == SIGPIPE || kSignals[i] == SIGXFSZ ? SIG_IGN : on_signal;
+    sigaction(kSignals[i], &a, &old_[i]);
+    if (kSignals[i] == SIGHUP && old_[i].sa_handler == SIG_IGN) sigaction(SIGHUP, &old_[i], nullptr);
+  }
 }
 
 SignalGuard::~SignalGuard() {
-  sigaction(SIGINT, &old_int_, nullptr);
-  sigaction(SIGTERM, &old_term_, nullptr);
-  sigaction(SIGPIPE, &old_pipe_, nullptr);
-  sigaction(SIGXFSZ, &old_size_, nullptr);
+  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &old_[i], nullptr);
 }
 
 }  // namespace lhost

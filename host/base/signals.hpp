@@ -1,11 +1,11 @@
-// host/base/signals.hpp - SIGINT and SIGTERM as a request that the loop sees at its next step boundary.
-// A second signal ends the process at once.
+// host/base/signals.hpp - SIGINT, SIGTERM and SIGHUP as a request that the loop sees at its next step boundary.
+// A second signal ends the process at once. A hang-up that the process was started to ignore (nohup) stays ignored.
 #pragma once
 #include <csignal>
 
 namespace lhost {
 
-extern volatile std::sig_atomic_t pending_signal;  // 0, SIGINT or SIGTERM; read by the loop without a call
+extern volatile std::sig_atomic_t pending_signal;  // 0 or the signal; read by the loop without a call
 
 // Handlers are installed while an object lives, and the old ones brought back after it. [main]
 class SignalGuard {
@@ -15,7 +15,7 @@ class SignalGuard {
   SignalGuard(const SignalGuard&) = delete;
 
  private:
-  struct sigaction old_int_, old_term_, old_pipe_, old_size_;
+  struct sigaction old_[5];
 };
 
 }  // namespace lhost

@@ -13,11 +13,16 @@ namespace {
 
 std::mutex mutex;  // painters come from the loop and from the thread that writes logs
 
+bool failed = false;  // standard output, other than by a reader who left
+
 void put(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = write(fd, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;  // a closed pipe: nobody reads, nothing to tell
+    if (n <= 0) {
+      failed |= fd == STDOUT_FILENO && errno != EPIPE;  // a closed pipe: nobody reads, nothing to tell
+      return;
+    }
     text.remove_prefix(static_cast<size_t>(n));
   }
 }
@@ -42,6 +47,8 @@ void Terminal::configure(const TerminalOptions& o) {
   colour_ = wants_colour(STDOUT_FILENO, o.colour);
   error_colour_ = wants_colour(STDERR_FILENO, o.colour);
 }
+
+bool Terminal::written() const { return !failed; }
 
 int Terminal::width() const {
   winsize w{};

@@ -23,6 +23,7 @@ class Terminal {
   void status_line(std::string_view text);
   void print(std::string_view text);  // to stdout, unless quiet
   void error(std::string_view text);  // to stderr, always
+  bool written() const;               // all of what went to stdout, or its reader left
 
  private:
   void clear_status();

@@ -11,6 +11,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <fcntl.h>
+
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -23,8 +26,16 @@ struct CommandLine {
   std::string colour = "auto", kind, what, topic;
   bool quiet = false;
   int verbose = 0;
+  bool runs = false;  // stages
   int (*command)(const CommandLine&) = nullptr;
 };
+
+// An unset variable in a script must not turn into "from the start".
+CLI::Validator not_empty() {
+  return {
+      [](std::string& s) { return s.empty() ? "found an empty text, expected last, best or a file" : ""; },
+      ""};
+}
 
 void add_manifest(CLI::App* app, CommandLine& c) {
   app->add_option("manifest", c.run.manifest, "the TOML file that describes the run; - reads standard input")
@@ -40,21 +51,27 @@ void add_commands(CLI::App& app, CommandLine& c) {
   auto* run = app.add_subcommand("run", "run the stages of a manifest: fit, then what [run] stages says");
   add_manifest(run, c);
   run->add_option("--resume", c.run.resume,
-                  "go on from last, best, auto (last if there is one) or a checkpoint file");
+                  "go on from last, best, auto (last if there is one) or a checkpoint file")
+      ->check(not_empty());
   run->footer(
       "Examples:\n  lhost run configs/digits.toml\n  lhost run configs/digits.toml trainer.max_epochs=3 "
       "optimizer.lr=3e-4\n"
       "  lhost run configs/digits.toml --resume last\n");
-  run->callback([&c] { c.command = [](const CommandLine& x) { return run_command(x.run); }; });
+  run->callback([&c] {
+    c.runs = true;
+    c.command = [](const CommandLine& x) { return run_command(x.run); };
+  });
   for (const char* stage : {"validate", "test"}) {
     auto* sub = app.add_subcommand(stage, std::string(stage) == "test"
                                               ? "measure a checkpoint on the test data"
                                               : "measure a checkpoint on the validation data");
     add_manifest(sub, c);
     sub->add_option("--checkpoint", c.run.checkpoint,
-                    "last, best or a checkpoint file; without it the initial weights are used");
+                    "last, best or a checkpoint file; without it the initial weights are used")
+        ->check(not_empty());
     sub->footer(std::string("Example:\n  lhost ") + stage + " configs/digits.toml --checkpoint best\n");
     sub->callback([&c, stage] {
+      c.runs = true;
       c.run.stage = stage;
       c.command = [](const CommandLine& x) { return run_command(x.run); };
     });
@@ -129,7 +146,8 @@ int show_help(const CLI::App& app, const std::string& topic) {
     if (!sub) refuse_command(app, topic);
     text = help_of(*sub, "lhost " + topic);
   }
-  return std::fputs(text.c_str(), stdout) < 0;
+  std::cout << text;
+  return 0;
 }
 
 void configure(const CommandLine& c) {
@@ -140,6 +158,13 @@ void configure(const CommandLine& c) {
                                    : TerminalOptions::Colour::automatic;
   Terminal::get().configure(o);
   log_verbosity(c.quiet ? 0 : c.verbose);
+}
+
+// For commands that are about what they print; a run is about its folder.
+int printed(int code) {
+  std::cout.flush();
+  if ((Terminal::get().written() && std::cout) || code != 0) return code;
+  throw Failure(Exit::environment, "standard output cannot be written; is the disk full?");
 }
 
 int main_of(int argc, char** argv) {
@@ -161,21 +186,25 @@ int main_of(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    if (e.get_exit_code() == 0) return printed(app.exit(e));  // --help, --version
     const auto used = app.get_subcommands();
     std::cerr << "error: " << e.what() << "\nlhost help"
               << (used.empty() ? "" : " " + used.front()->get_name()) << " shows what is accepted\n";
     return static_cast<int>(Exit::usage);
   }
   configure(c);
-  if (!c.command) return show_help(app, c.topic);
-  return c.command(c);
+  if (!c.command) return printed(show_help(app, c.topic));
+  return c.runs ? c.command(c) : printed(c.command(c));
 }
 
 }  // namespace
 }  // namespace lhost
 
 int main(int argc, char** argv) {
+  for (int fd : {0, 1, 2})  // else a file of the run would get the number, and what is printed
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+      return static_cast<int>(lhost::Exit::environment);
+  signal(SIGXFSZ, SIG_IGN);  // a file over the limit is an error of that write
   int code = 0;
   try {
     code = lhost::main_of(argc, argv);
@@ -196,7 +225,6 @@ int main(int argc, char** argv) {
               << "\nThis is a fault of lhost; please report it with the command you used.\n";
     code = static_cast<int>(lhost::Exit::internal);
   }
-  std::cout.flush();
   std::fflush(nullptr);
   std::_Exit(code);  // LibTorch's static destructors have nothing to do that is worth 100 ms
 }

@@ -42,7 +42,8 @@ lh_status status_of_exception(const char* where) {
   } catch (const Refusal& e) {
     return make_status(e.code, self, where, e.what());
   } catch (const c10::Error& e) {
-    const std::string message = e.what_without_backtrace();
+    std::string message = e.what_without_backtrace();
+    message.resize(std::min(message.size(), message.find("\nframe #")));  // an allocator's has its own
     return make_status(code_of(e, message), self, where, message);
   } catch (const std::bad_alloc&) {
     return make_status(LH_RESOURCE_EXHAUSTED, self, where, "out of memory");

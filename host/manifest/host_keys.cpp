@@ -62,8 +62,8 @@ Schema make_trainer() {
       key("num_sanity_val_steps", LH_T_INT, "validation batches tried before training; -1: all", "2", "-1"),
       key("devices", T_DEVICES, "how many devices of this machine, or which", "\"auto\""),
       key("num_nodes", LH_T_INT, "machines of the run", "1", "1"),
-      key("threads", LH_T_INT, "threads of one tensor operation; 0: all cores this process may use", "0",
-          "0"),
+      key("threads", LH_T_INT, "threads of one tensor operation; 0: all cores this process may use", "0", "0",
+          "1024"),
       key("flush_denormal", LH_T_BOOL, "denormal numbers count as zero", "true"),
   };
 }
@@ -139,7 +139,7 @@ const Schema& selection_keys() {
 
 const Schema& data_keys() {
   static const Schema schema = {
-      key("batch_size", LH_T_INT, "samples of one batch on one device", "32", "1"),
+      key("batch_size", LH_T_INT, "samples of one batch on one device", "32", "1", "1000000000"),
       key("shuffle", LH_T_BOOL, "new order of the training samples in each epoch", "true"),
       key("drop_last", LH_T_BOOL, "leave out a last batch that is not full", "false"),
       key("split.train", LH_T_SHARE, "share of the training part to train on"),

@@ -32,6 +32,9 @@ class Override {
     path_ = parse_path(key);
     if (!path_.error.empty()) return fail(path_.error_at, path_.error_at + 1, "", path_.error);
     key_ = std::string(key);
+    if (path_.steps.front().key == "extends")
+      return fail(0, key.size(), key_,
+                  "only a file can extend others; write it there, or make a manifest of both");
     if (!read_value(equals + 1)) return;
     if (Node* parent = walk(root)) set(*parent);
   }

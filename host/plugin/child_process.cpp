@@ -57,7 +57,8 @@ struct SpawnSettings {
     sigset_t none, usual;
     sigemptyset(&none);
     sigemptyset(&usual);
-    for (int s : {SIGINT, SIGTERM, SIGPIPE}) sigaddset(&usual, s);  // a host may have changed them
+    for (int s : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ})
+      sigaddset(&usual, s);  // a host may have changed them
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &usual);
     posix_spawnattr_setpgroup(&attributes, 0);

@@ -4,6 +4,8 @@
 
 #include <lhost/abi.h>
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 
@@ -22,6 +24,8 @@ void add_option(SearchPath& path, const std::string& folder) {
   std::error_code ec;
   if (!fs::is_directory(folder, ec))
     throw Failure(Exit::usage, "--plugin-dir: found \"" + folder + "\", expected a folder that exists");
+  if (access(folder.c_str(), R_OK | X_OK) != 0)
+    throw Failure(Exit::environment, "--plugin-dir: " + folder + " cannot be read; check its permissions");
   path.folders.push_back({fs::canonical(folder).string(), "--plugin-dir"});
 }
 

@@ -70,7 +70,7 @@ void Trainer::restore_optimizer(const CheckpointTree& tree) {
     return {&scalar, {LH_DEVICE_CPU, 0}, 0, {LH_DT_FLOAT, 32, 1}, nullptr, nullptr, 0};
   };
   const auto assign = [&](lh_tensor* dst, const lh_view& v) { check(engine_->assign(dst, &v)); };
-  size_t restored = 0;
+  size_t restored = 0, left_out = 0, missing = 0;
   for (uint32_t p = 0; p < params_.size(); ++p) {
     if (params_[p].flags != LH_P_TRAINABLE) continue;
     TreePath base = python;
@@ -85,8 +85,13 @@ void Trainer::restore_optimizer(const CheckpointTree& tree) {
       if (!dst) continue;
       const TreeLeaf* leaf = tree.find(path);
       const std::vector<int64_t> shape(params_[p].shape, params_[p].shape + params_[p].ndim);
-      if (leaf && leaf->kind == LH_LEAF_TENSOR && slots_[s].shape == LH_SLOT_LIKE_PARAM &&
-          leaf->shape != shape)
+      const bool other_shape = leaf && leaf->kind == LH_LEAF_TENSOR &&
+                               slots_[s].shape == LH_SLOT_LIKE_PARAM && leaf->shape != shape;
+      if (other_shape && !set_.resume_strict) {
+        ++left_out;
+        continue;
+      }
+      if (other_shape)
         throw Failure(Exit::failed,
                       resume_file_ + ": the optimizer's " + path.back() + " of " +
                           std::string(view(params_[p].name)) +
@@ -96,12 +101,21 @@ void Trainer::restore_optimizer(const CheckpointTree& tree) {
       else if (leaf && leaf->type == LH_T_INT) assign(dst, number(static_cast<double>(leaf->i))), ++restored;
       else if (leaf && leaf->type == LH_T_FLOAT) assign(dst, number(leaf->f)), ++restored;
       else if (slots_[s].shape == LH_SLOT_SCALAR) uncounted.push_back(dst);
+      else if (tree.has_below(base)) ++missing;
     }
     // Python's SGD counts no steps: that there is a momentum says that the next step is not the first.
     if (restored > before)
       for (lh_tensor* count : uncounted) assign(count, number(1));
   }
-  if (restored == 0 && !slots_.empty() && tree.has_below({"lhost", "counters"}))
+  if (missing)
+    log(Level::warning, resume_file_ + " does not hold all state of the optimizer \"" +
+                            c_.optimizer.identity().name + "\": " + std::to_string(missing) +
+                            " tensors start anew");
+  if (left_out)
+    log(Level::warning,
+        std::to_string(left_out) +
+            " tensors of the optimizer's state do not fit the model and start anew (strict = false)");
+  if (restored == 0 && missing == 0 && !slots_.empty() && tree.has_below({"lhost", "counters"}))
     log(Level::warning, resume_file_ + " holds no state of the optimizer \"" + c_.optimizer.identity().name +
                             "\": it starts anew");
 }

@@ -250,6 +250,14 @@ void Trainer::make_schedule() {
   for (const auto& h : hyper_) base.push_back(h[lr_index_]);
   schedule_ = std::make_unique<Schedule>(c_.scheduler, set_.schedule, total, base);
   schedule_->check();
+  for (const CheckpointPolicy& p : set_.checkpoints)
+    if (p.monitor.rfind("val_", 0) == 0 && !can_validate())
+      throw Failure(Exit::usage,
+                    p.instance + ".monitor: \"" + p.monitor +
+                        "\" comes from validation, and this run has none: " +
+                        (c_.model->validation_step ? "there is no validation data, or limit_val_batches is 0"
+                                                   : "the model has no validation_step") +
+                        "; add it, or monitor another metric");
   for (size_t i = 0; i < c_.checkpointers.size(); ++i) {
     const Checkpointer& c = c_.checkpointers[i];
     keepers_.push_back(std::make_unique<CheckpointKeeper>(

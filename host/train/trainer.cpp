@@ -154,10 +154,16 @@ std::string Trainer::place() const {
 }
 
 void Trainer::interrupt() {
-  const bool term = pending_signal == SIGTERM;
+  struct Ending {
+    Exit code;
+    const char *verb, *signal;
+  };
+  const Ending end = pending_signal == SIGTERM  ? Ending{Exit::terminated, "terminated", "SIGTERM"}
+                     : pending_signal == SIGHUP ? Ending{Exit::hung_up, "hung up", "SIGHUP"}
+                                                : Ending{Exit::interrupted, "interrupted", "SIGINT"};
   result_.outcome = "interrupted";
-  result_.code = term ? Exit::terminated : Exit::interrupted;
-  result_.error = term ? "terminated by SIGTERM" : "interrupted by SIGINT";
+  result_.code = end.code;
+  result_.error = std::string(end.verb) + " by " + end.signal;
   result_.error_code = code_name(LH_CANCELLED);
   result_.where = place();
   std::string saved;
@@ -171,9 +177,9 @@ void Trainer::interrupt() {
   } catch (...) {
     note_failure(std::current_exception());  // the signal's exit code is kept below
     result_.outcome = "interrupted";
-    result_.code = term ? Exit::terminated : Exit::interrupted;
+    result_.code = end.code;
   }
-  Terminal::get().error((term ? "terminated" : "interrupted") + std::string(" at ") + result_.where +
+  Terminal::get().error(end.verb + std::string(" at ") + result_.where +
                         (saved.empty() ? "" : "; saved " + saved + ", go on with --resume last"));
 }
 
@@ -182,6 +188,11 @@ void Trainer::note_failure(const std::exception_ptr& e) {
   result_.code = Exit::failed;
   result_.where = place();
   std::string who;
+  const auto out_of_memory = [&] {
+    result_.error = "out of memory";
+    result_.error_code = code_name(LH_RESOURCE_EXHAUSTED);
+    result_.code = Exit::environment;
+  };
   try {
     std::rethrow_exception(e);
   } catch (const ComponentFailure& f) {
@@ -196,9 +207,9 @@ void Trainer::note_failure(const std::exception_ptr& e) {
         code_name(f.code == Exit::environment ? LH_RESOURCE_EXHAUSTED : LH_FAILED_PRECONDITION);
     result_.code = f.code;
   } catch (const std::bad_alloc&) {
-    result_.error = "out of memory";
-    result_.error_code = code_name(LH_RESOURCE_EXHAUSTED);
-    result_.code = Exit::environment;
+    out_of_memory();
+  } catch (const std::length_error&) {  // more than any memory
+    out_of_memory();
   } catch (const std::exception& f) {
     who = current_ ? current_->who : "";
     result_.error =

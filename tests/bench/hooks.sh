@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Instructions a training step of 64 callbacks (C3) on the mock engine, counted by callgrind: (count at 3 000 steps - count
 # at 1 000) / 2 000. Callbacks that declare only on_fit_start must cost nothing: less than one instruction for all of them.
-# The C library is left out of the counts: what malloc needs in the mock's arithmetic depends on the heap's layout.
+# Counted is lhost's own code: what malloc needs in the mock's arithmetic depends on the heap's layout. Each run has a
+# folder of its own, so that all start alike.
 #   hooks.sh <build folder>
 set -euo pipefail
 build=$(cd "$1" && pwd)
@@ -17,9 +18,9 @@ manifest() { # manifest <callbacks> <plugin>
 }
 count() { # count <kind> <steps>
   valgrind --tool=callgrind --callgrind-out-file="$work/out" "$build/tests/bench/mock_run" "$work/$1.toml" \
-    "trainer.max_steps=$2" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    "trainer.max_steps=$2" "run.dir=$work/$1.$2" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
   callgrind_annotate --show-percs=no --threshold=100 "$work/out" |
-    awk '/ \[.*\]$/ && !/\/libc\.so/ {gsub(",", "", $1); n += $1} END {printf "%d\n", n}'
+    awk -v own="[$build/" 'index($0, own) {gsub(",", "", $1); n += $1} END {printf "%d\n", n}'
 }
 declare -A total
 for kind in none unhooked hooked; do

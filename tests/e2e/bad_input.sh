@@ -40,7 +40,13 @@ expect 1 "text.gz" run --resume "$work/text.gz"
 expect 2 "no such file" run --resume "$work/none.ckpt"
 expect 2 "no checkpoint in" run --resume last run.name=never-ran
 
+# memory
+expect 3 "can't allocate memory" run 'model.hidden=[100000000000]'
+
 # folders and disks
+odd=$work/$(printf 'b\377ad')
+mkdir "$odd" && cp "$configs/digits.toml" "$odd" && cp -r "$configs/data" "$odd"
+expect 2 "is not UTF-8" lhost run "$odd/digits.toml" run.dir="$work/runs"
 expect 3 "Not a directory" lhost run "$configs/digits.toml" run.dir="$work/text.gz"
 limited() { (ulimit -f "$1"; shift; "$@"); } # no file grows beyond that many KiB: as a disk that is full
 expect 3 "cannot write" limited 100 lhost run "$configs/digits.toml" run.dir="$work/runs" trainer.max_epochs=2

@@ -7,7 +7,7 @@
 //   if (r.exit_code != 0) std::cerr << r.error << '\n';
 //
 // One run at a time per process, on the calling thread. Plugins stay loaded for the life of the process. While a run is
-// going SIGINT and SIGTERM are handled by it. Nothing is thrown.
+// going SIGINT, SIGTERM and SIGHUP are handled by it. Nothing is thrown.
 #pragma once
 #include <map>
 #include <string>

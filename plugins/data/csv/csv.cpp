@@ -6,6 +6,7 @@
 #include <lhost/sdk/data.hpp>
 #include <limits>
 #include <numeric>
+#include <unordered_map>
 
 #include "table.hpp"
 
@@ -62,21 +63,23 @@ std::string_view trim(std::string_view s) {
 
 using Names = std::vector<std::string>;
 
+[[noreturn]] void refuse_twice(const std::string& path, const std::string& name) {
+  throw lhost::Error(LH_INVALID_ARGUMENT, path + ": two columns are named " + quoted(name));
+}
+
 size_t find_column(const std::string& path, const Names& columns, const std::string& name) {
-  size_t found = columns.size(), best = name.size() / 2 + 1;
+  const auto found = std::find(columns.begin(), columns.end(), name);
+  if (found != columns.end() && std::find(found + 1, columns.end(), name) != columns.end())
+    refuse_twice(path, name);
+  if (found != columns.end()) return static_cast<size_t>(found - columns.begin());
+  size_t best = name.size() / 2 + 1;
   const std::string* close = nullptr;
   std::string list;
   for (size_t i = 0; i < columns.size(); ++i) {
-    if (columns[i] == name) {
-      if (found < columns.size())
-        throw lhost::Error(LH_INVALID_ARGUMENT, path + ": two columns are named " + quoted(name));
-      found = i;
-    }
     const size_t distance = edit_distance(name, columns[i]);
     if (distance < best) best = distance, close = &columns[i];
     if (i < 20) list += (i ? ", " : "") + columns[i];
   }
-  if (found < columns.size()) return found;
   if (columns.size() > 20) list += " and " + std::to_string(columns.size() - 20) + " more";
   throw lhost::Error(LH_INVALID_ARGUMENT, path + ": there is no column " + quoted(name) +
                                               (close ? "; did you mean " + quoted(*close) + "?" : "") + " (" +
@@ -162,8 +165,17 @@ class Csv final : public lhost::Data {
       for (const std::string& c : columns)
         if (c != o_.label) names_.push_back(c);
     if (names_.empty()) throw lhost::Error(LH_INVALID_ARGUMENT, path + ": has no column but the label");
+    std::unordered_map<std::string_view, std::pair<size_t, bool>> places;  // and: is it there twice
+    for (size_t i = 0; i < columns.size(); ++i)
+      if (const auto [old, first] = places.try_emplace(columns[i], i, false); !first)
+        old->second.second = true;
     std::vector<size_t> chosen;
-    for (const std::string& n : names_) chosen.push_back(find_column(path, columns, n));
+    for (const std::string& n : names_) {
+      const auto known = places.find(n);
+      if (known == places.end()) find_column(path, columns, n);  // says what there is
+      if (known->second.second) refuse_twice(path, n);
+      chosen.push_back(known->second.first);
+    }
     return chosen;
   }
 

@@ -32,6 +32,23 @@ TEST_F(RunCommand, GoesOnWhereItStopped) {
   EXPECT_FALSE(fs::exists(work() + "/runs/t/version_1"));
 }
 
+TEST_F(RunCommand, AnEmptyCheckpointIsNotNone) {  // "$UNSET" in a script
+  EXPECT_THAT(refused(2, "run t.toml --resume ''" + mocks()), HasSubstr("found an empty text"));
+  EXPECT_THAT(refused(2, "test t.toml --checkpoint ''" + mocks()), HasSubstr("found an empty text"));
+}
+
+TEST_F(RunCommand, ClosedStreamsLeadNoOutputIntoTheRunsFiles) {
+  EXPECT_EQ(lhost("run t.toml" + mocks() + " <&- >&- 2>&-").exit_code, 0);
+  EXPECT_THAT(prefix.read("work/runs/t/version_0/host.log"), Not(HasSubstr("epoch")));
+}
+
+TEST_F(RunCommand, OutputThatIsLostIsAnErrorOfCommandsThatPrint) {
+  EXPECT_EQ(lhost("list >/dev/full").exit_code, 3);
+  EXPECT_EQ(lhost("--version >/dev/full").exit_code, 3);
+  EXPECT_EQ(lhost("plan t.toml" + mocks() + " >/dev/full").exit_code, 3);
+  EXPECT_EQ(lhost("run t.toml" + mocks() + " >/dev/full").exit_code, 0) << "a run is about its folder";
+}
+
 TEST_F(RunCommand, AutoStartsWhereThereIsNothingToGoOnFrom) {
   EXPECT_THAT(screen("run t.toml --resume auto" + mocks()), Not(HasSubstr("\nfrom ")));
   EXPECT_THAT(screen("run t.toml trainer.max_epochs=2 --resume auto" + mocks()), HasSubstr("\nfrom "));

@@ -113,6 +113,8 @@ TEST(Override, SaysWhatIsWrongWithIt) {
       {"logger.use=csv",
        "1:8-11 logger.use: logger is a list, not a table; write logger[0].use=... or logger+={...}"},
       {"trainer+=3", "1:1-8 trainer: trainer is a table, not a list; write = in place of +="},
+      {"extends=base.toml",
+       "1:1-8 extends: only a file can extend others; write it there, or make a manifest of both"},
       {"model.hidden=[1",
        "1:14-16 model.hidden: this is not a TOML value: the file ends (in a list); a text goes in quotes"},
       {"checkpoint[0].x={epoch}",

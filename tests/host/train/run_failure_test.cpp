@@ -114,7 +114,7 @@ TEST_F(RunFailure, AFailureInEvaluationSavesNoTrainingState) {
 // ---- signals
 
 TEST_F(RunFailure, B134_B135_SignalsSaveAndExitWithTheirCode) {
-  for (auto [act, code] : {std::pair<const char*, int>{"sigint", 130}, {"sigterm", 143}}) {
+  for (auto [act, code] : {std::pair<const char*, int>{"sigint", 130}, {"sigterm", 143}, {"sighup", 129}}) {
     const Outcome o = run({"trainer.max_epochs=100",
                            meddler("event = \"fit.batch_end\", at = 5, act = \"" + std::string(act) + "\"")});
     expect_result(o, "interrupted", code);
@@ -125,6 +125,28 @@ TEST_F(RunFailure, B134_B135_SignalsSaveAndExitWithTheirCode) {
                             [](const Event& e) { return e.name == "fit.checkpoint"; }),
               2)
         << "epoch 0's and the signal's";
+  }
+}
+
+TEST_F(RunFailure, AHangUpThatIsIgnoredStaysIgnored) {  // nohup
+  std::signal(SIGHUP, SIG_IGN);
+  const Outcome o = run({meddler(R"(event = "fit.batch_end", at = 1, act = "sighup")")});
+  std::signal(SIGHUP, SIG_DFL);
+  expect_result(o, "done", 0);
+}
+
+TEST_F(RunFailure, MoreSamplesThanMemoryIsTheEnvironmentsFault) {
+  const Outcome o = run({"data.samples=9223372036854775807"});
+  EXPECT_EQ(o.report.exit_code, 3);
+  EXPECT_THAT(o.report.error, HasSubstr("out of memory"));
+}
+
+TEST_F(RunFailure, AMonitorThatNoValidationWillLogIsRefusedBeforeTraining) {
+  for (const char* none : {"data.val_samples=0", "trainer.limit_val_batches=0"}) {
+    const Outcome o = run({"data.val_samples=2", none, R"(checkpoint=[{use="torch",monitor="val_loss"}])"});
+    EXPECT_EQ(o.report.exit_code, 2) << none;
+    EXPECT_THAT(o.report.error, AllOf(HasSubstr("checkpoint[0].monitor"), HasSubstr("no validation data")));
+    EXPECT_TRUE(o.all("fit.start").empty());
   }
 }
 

@@ -280,6 +280,26 @@ TEST_F(RunResume, NotStrictTakesWhatFits) {
   EXPECT_THAT(o.log_lines("unexpected  other"), SizeIs(1));
 }
 
+TEST_F(RunResume, NotStrictTakesTheOptimizersStateThatFits) {
+  done({"optimizer.momentum=0.9", "trainer.max_epochs=1"});
+  const std::string file = folder / "runs/t/version_0/checkpoints/last.ckpt";
+  const Overrides wider = {"resume.from=" + file, "model.inputs=3",         "data.features=3",
+                           "run.name=other",      "optimizer.momentum=0.9", "trainer.max_epochs=2"};
+  EXPECT_EQ(run(wider).report.exit_code, 1);
+  Overrides loose = wider;
+  loose.push_back("resume.strict=false");
+  const Outcome o = done(loose);
+  EXPECT_THAT(o.log_lines("1 tensors of the optimizer's state do not fit"), SizeIs(1));
+}
+
+TEST_F(RunResume, AnotherOptimizerIsTold) {
+  done({"trainer.max_epochs=1", R"(optimizer={use="adam",lr=0.1})"});
+  const Outcome o =
+      done({"trainer.max_epochs=2", R"(optimizer={use="sgd",lr=0.1,momentum=0.9})", "resume.from=last"});
+  EXPECT_THAT(o.log_lines("does not hold all state of the optimizer \"sgd\": 2 tensors start anew"),
+              SizeIs(1));
+}
+
 TEST_F(RunResume, ABareStateDictGivesWeightsForANewRun) {
   const std::string file = folder / "w.ckpt";
   write_state_dict(file, {{"linear.weight", {3, 4}}, {"linear.bias", {5}}});

@@ -128,6 +128,9 @@ TEST_F(CsvData, SuggestsTheNearestColumn) {
   EXPECT_THAT(fault("q,label\n1,2\n", {{"features", Texts{"temperature"}}}),
               AllOf(HasSubstr("no column \"temperature\""), Not(HasSubstr("did you mean"))));
   EXPECT_THAT(fault("a,a,label\n1,2,3\n"), HasSubstr("two columns are named \"a\""));
+  EXPECT_THAT(fault("a,label,label\n1,2,3\n"), HasSubstr("two columns are named \"label\""));
+  EXPECT_THAT(fault("a,b,b,label\n1,2,3,x\n", {{"features", Texts{"a"}}}), Not(HasSubstr("two columns")))
+      << "what nobody chose may be there twice";
   EXPECT_THAT(fault("label\n1\n"), HasSubstr("no column but the label"));
 }
 

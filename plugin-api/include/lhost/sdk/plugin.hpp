@@ -49,7 +49,9 @@ inline void check(lh_status s) {
 inline lh_status current_exception_status(const char* where) noexcept {
   auto make = [&](lh_code c, std::string_view what) {
     // LibTorch appends its stack: of no use to who reads a message
-    what = what.substr(0, what.find("\nException raised from "));
+    for (const char* stack : {"\nException raised from ", "\nframe #"})
+      what = what.substr(0, what.find(stack));
+    if (c == LH_INTERNAL && what.find("can't allocate memory") != what.npos) c = LH_RESOURCE_EXHAUSTED;
     return host->error_new(host, c, str(component_name), str(where), str(what));
   };
   try {

@@ -9,7 +9,7 @@
 
 namespace {
 
-enum class Act { kNone, kLog, kStop, kSigint, kSigterm, kDraw, kThrow, kEscape };
+enum class Act { kNone, kLog, kStop, kSigint, kSigterm, kSighup, kDraw, kThrow, kEscape };
 
 struct Options {
   std::string event = "fit.batch_end";
@@ -22,7 +22,7 @@ struct Options {
   static void describe(lhost::Describe<Options>& d) {
     d(&Options::event, "event", "when, such as fit.batch_end; the check before training does not count");
     d(&Options::act, "act", "what to do")
-        .choices({"none", "log", "stop", "sigint", "sigterm", "draw", "throw", "escape"});
+        .choices({"none", "log", "stop", "sigint", "sigterm", "sighup", "draw", "throw", "escape"});
     d(&Options::at, "at", "only when the event comes for this time, from 0; -1 = each time").min(-1);
     d(&Options::metric, "metric", "name to log");
     d(&Options::values, "values", "numbers to log, one each time; the last one stays");
@@ -72,6 +72,9 @@ class Meddler : public lhost::Component {
         break;
       case Act::kSigterm:
         std::raise(SIGTERM);
+        break;
+      case Act::kSighup:
+        std::raise(SIGHUP);
         break;
       case Act::kDraw:
         random_->uniform(run_);
