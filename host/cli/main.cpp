@@ -81,6 +81,9 @@ void add_commands(CLI::App& app, CommandLine& c) {
   add_manifest(plan, c);
   plan->footer("Example:\n  lhost plan configs/digits.toml optimizer.lr=0.01\n");
   plan->callback([&c] { c.command = [](const CommandLine& x) { return plan_command(x.run); }; });
+}
+
+void add_questions(CLI::App& app, CommandLine& c) {
   auto* list = app.add_subcommand("list", "list the installed components");
   list->add_option("kind", c.kind, "only this kind: strategy, logger, model...");
   list->add_option("--plugin-dir", c.run.plugin_dirs, "search this folder before all others (repeatable)")
@@ -176,6 +179,7 @@ int main_of(int argc, char** argv) {
   app.footer("lhost help COMMAND explains a command, lhost help exit-codes the exit codes.\n");
   add_globals(app, c);
   add_commands(app, c);
+  add_questions(app, c);
   for (int i = 1; i < argc; ++i) {  // CLI11 would call a misspelt command an argument that was not expected
     const std::string word = argv[i];
     if (word == "--color") ++i;

@@ -50,13 +50,34 @@ std::vector<int64_t> Trainer::python_numbers(const CheckpointTree& tree, const T
   return numbers;
 }
 
-void Trainer::restore_optimizer(const CheckpointTree& tree) {
-  TreePath python;
+namespace {
+
+// Where a file of Python's has the optimizer: torch's own, then Lightning's. Empty: the file is not Python's.
+TreePath python_optimizer(const CheckpointTree& tree) {
   for (const TreePath& candidate : {TreePath{"optimizer"}, TreePath{"optimizer_states", "0"}}) {
     TreePath groups = candidate;
     groups.emplace_back("param_groups");
-    if (tree.has_below(groups)) python = candidate;
+    if (tree.has_below(groups)) return candidate;
   }
+  return {};
+}
+
+// Has all state below `base` that is like the parameter its shape?
+bool fits(const CheckpointTree& tree, const TreePath& base, const std::vector<lh_slot>& slots,
+          const lh_param_info& p) {
+  return std::all_of(slots.begin(), slots.end(), [&](const lh_slot& slot) {
+    TreePath path = base;
+    path.emplace_back(view(slot.name));
+    const TreeLeaf* leaf = tree.find(path);
+    return !leaf || leaf->kind != LH_LEAF_TENSOR || slot.shape != LH_SLOT_LIKE_PARAM ||
+           std::equal(leaf->shape.begin(), leaf->shape.end(), p.shape, p.shape + p.ndim);
+  });
+}
+
+}  // namespace
+
+void Trainer::restore_optimizer(const CheckpointTree& tree) {
+  TreePath python = python_optimizer(tree);
   std::vector<int64_t> numbers;
   if (!python.empty()) {
     TreePath groups = python;
@@ -76,6 +97,15 @@ void Trainer::restore_optimizer(const CheckpointTree& tree) {
     TreePath base = python;
     if (python.empty()) base = {"optimizer", std::string(view(params_[p].name))};
     else base.push_back(std::to_string(numbers[p]));
+    if (!fits(tree, base, slots_, params_[p])) {
+      if (set_.resume_strict)
+        throw Failure(Exit::failed,
+                      resume_file_ + ": the optimizer's state of " + std::string(view(params_[p].name)) +
+                          " has another shape than the parameter; does that optimizer hold its parameters "
+                          "in another order? Expected is the model's, the base group first");
+      ++left_out;
+      continue;
+    }
     std::vector<lh_tensor*> uncounted;  // numbers that the file lacks
     const size_t before = restored;
     for (uint32_t s = 0; s < slots_.size(); ++s) {
@@ -84,19 +114,6 @@ void Trainer::restore_optimizer(const CheckpointTree& tree) {
       lh_tensor* dst = engine_->slot(handle_.get(), p, s);
       if (!dst) continue;
       const TreeLeaf* leaf = tree.find(path);
-      const std::vector<int64_t> shape(params_[p].shape, params_[p].shape + params_[p].ndim);
-      const bool other_shape = leaf && leaf->kind == LH_LEAF_TENSOR &&
-                               slots_[s].shape == LH_SLOT_LIKE_PARAM && leaf->shape != shape;
-      if (other_shape && !set_.resume_strict) {
-        ++left_out;
-        continue;
-      }
-      if (other_shape)
-        throw Failure(Exit::failed,
-                      resume_file_ + ": the optimizer's " + path.back() + " of " +
-                          std::string(view(params_[p].name)) +
-                          " has another shape than the parameter; does that optimizer hold its parameters "
-                          "in another order? Expected is the model's, the base group first");
       if (leaf && leaf->kind == LH_LEAF_TENSOR) assign(dst, leaf->view()), ++restored;
       else if (leaf && leaf->type == LH_T_INT) assign(dst, number(static_cast<double>(leaf->i))), ++restored;
       else if (leaf && leaf->type == LH_T_FLOAT) assign(dst, number(leaf->f)), ++restored;
@@ -107,17 +124,15 @@ void Trainer::restore_optimizer(const CheckpointTree& tree) {
     if (restored > before)
       for (lh_tensor* count : uncounted) assign(count, number(1));
   }
+  const std::string optimizer = "the optimizer \"" + c_.optimizer.identity().name + "\": ";
   if (missing)
-    log(Level::warning, resume_file_ + " does not hold all state of the optimizer \"" +
-                            c_.optimizer.identity().name + "\": " + std::to_string(missing) +
+    log(Level::warning, resume_file_ + " does not hold all state of " + optimizer + std::to_string(missing) +
                             " tensors start anew");
+  else if (restored == 0 && left_out == 0 && !slots_.empty() && tree.has_below({"lhost", "counters"}))
+    log(Level::warning, resume_file_ + " holds no state of " + optimizer + "it starts anew");
   if (left_out)
-    log(Level::warning,
-        std::to_string(left_out) +
-            " tensors of the optimizer's state do not fit the model and start anew (strict = false)");
-  if (restored == 0 && missing == 0 && !slots_.empty() && tree.has_below({"lhost", "counters"}))
-    log(Level::warning, resume_file_ + " holds no state of the optimizer \"" + c_.optimizer.identity().name +
-                            "\": it starts anew");
+    log(Level::warning, "the optimizer's state of " + std::to_string(left_out) +
+                            " parameters does not fit the model and starts anew (strict = false)");
 }
 
 }  // namespace lhost

@@ -289,7 +289,7 @@ TEST_F(RunResume, NotStrictTakesTheOptimizersStateThatFits) {
   Overrides loose = wider;
   loose.push_back("resume.strict=false");
   const Outcome o = done(loose);
-  EXPECT_THAT(o.log_lines("1 tensors of the optimizer's state do not fit"), SizeIs(1));
+  EXPECT_THAT(o.log_lines("the optimizer's state of 1 parameters does not fit"), SizeIs(1));
 }
 
 TEST_F(RunResume, AnotherOptimizerIsTold) {
