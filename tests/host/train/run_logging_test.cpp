@@ -140,6 +140,12 @@ TEST_F(RunLogging, ANonFiniteLossIsLoggedAsSuchAndTrainingGoesOn) {
   EXPECT_EQ(o.result("/metrics/last/loss"), "nan");
 }
 
+TEST_F(RunLogging, ALossThatDivergedIsSaidOnce) {
+  const Outcome o = done({"model.nan_at=1", "trainer.max_epochs=3"});
+  EXPECT_THAT(o.log_lines("the loss is nan at the end of epoch 0"), SizeIs(1));
+  EXPECT_THAT(o.log_lines("the loss is nan"), SizeIs(1));
+}
+
 TEST_F(RunLogging, OneNameHasOneSetOfOptions) {
   const Outcome o =
       run({logs("fit.batch_start", 1, R"(values = ["1"])"), logs("fit.batch_end", 2, R"(values = ["1"])")});

@@ -280,6 +280,16 @@ TEST_F(RunResume, NotStrictTakesWhatFits) {
   EXPECT_THAT(o.log_lines("unexpected  other"), SizeIs(1));
 }
 
+TEST_F(RunResume, ThatFailsLeavesTheRunsRecordsAsTheyWere) {
+  const Outcome first = done({"trainer.max_epochs=1"});
+  const std::string result = first.read("result.json"), resolved = first.read("manifest.resolved.toml");
+  const Outcome second = run({"resume.from=last", "model.inputs=3", "data.features=3"});
+  EXPECT_EQ(second.report.exit_code, 1);
+  EXPECT_EQ(first.read("result.json"), result);
+  EXPECT_EQ(first.read("manifest.resolved.toml"), resolved);
+  EXPECT_FALSE(std::filesystem::exists(folder / "runs/t/version_1"));
+}
+
 TEST_F(RunResume, NotStrictTakesTheOptimizersStateThatFits) {
   done({"optimizer.momentum=0.9", "trainer.max_epochs=1"});
   const std::string file = folder / "runs/t/version_0/checkpoints/last.ckpt";
