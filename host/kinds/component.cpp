@@ -32,7 +32,7 @@ void Checkpointer::require() const {
 }
 template <>
 void Collective::require() const {
-  REQUIRE(destroy), REQUIRE(init), REQUIRE(all_reduce), REQUIRE(broadcast);
+  REQUIRE(destroy), REQUIRE(init), REQUIRE(all_reduce), REQUIRE(broadcast), REQUIRE(all_gather);
 }
 template <>
 void Data::require() const {
@@ -90,9 +90,15 @@ const lh_collective_v0& collective_of_one() {
     lh_collective_v0 t{};
     t.size = sizeof t;
     t.destroy = [](lh_collective*) {};
-    t.init = [](lh_collective*, lh_run*, const lh_env*) -> lh_status { return nullptr; };
-    t.all_reduce = t.broadcast = t.all_gather = t.reduce_scatter = copy_through;
-    t.barrier = [](lh_collective*, lh_process_group*, lh_work** work) -> lh_status {
+    t.init = [](lh_collective*, lh_run*, const lh_collective_init*) -> lh_status { return nullptr; };
+    t.group = [](lh_collective*, const int64_t*, uint64_t, lh_process_group** out) -> lh_status {
+      *out = nullptr;  // all ranks, which are this one
+      return nullptr;
+    };
+    t.group_free = [](lh_collective*, lh_process_group*) {};
+    t.all_reduce = t.reduce = t.broadcast = t.all_gather = t.gather = copy_through;
+    t.reduce_scatter = t.scatter = t.all_to_all = copy_through;
+    t.barrier = [](lh_collective*, const lh_collective_args*, lh_work** work) -> lh_status {
       *work = nullptr;
       return nullptr;
     };

@@ -10,6 +10,7 @@ struct ComponentDescription {
   std::string kind, revision, name, version, summary;
   uint64_t flags = 0;
   Schema options;
+  std::vector<std::string> defaults;  // manifest lines for other tables: launcher.use = "spawn"
 };
 struct PluginDescription {
   std::string path, name, version, license, torch;

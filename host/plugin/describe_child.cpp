@@ -20,8 +20,11 @@ PluginDescription description(const LoadedPlugin& p) {
   PluginDescription d{p.path, p.note.name, p.note.version, p.note.license, p.note.torch, {}};
   for (const lh_component& c : p.components) {
     auto [kind, revision] = split_kind(text(c.kind));
+    std::vector<std::string> defaults;
+    for (uint32_t i = 0; i < c.n_defaults; ++i) defaults.push_back(text(c.defaults[i]));
     d.components.push_back({std::move(kind), std::move(revision), text(c.name), text(c.version),
-                            text(c.summary), c.flags, schema_of(c.options, c.n_options, c.option_stride)});
+                            text(c.summary), c.flags, schema_of(c.options, c.n_options, c.option_stride),
+                            std::move(defaults)});
   }
   return d;
 }

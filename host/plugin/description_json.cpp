@@ -29,7 +29,7 @@ json component_to_json(const ComponentDescription& c) {
   json options = json::array();
   for (const OptionSpec& o : c.options) options.push_back(option_to_json(o));
   return {{"kind", c.kind},       {"revision", c.revision}, {"name", c.name},    {"version", c.version},
-          {"summary", c.summary}, {"flags", c.flags},       {"options", options}};
+          {"summary", c.summary}, {"flags", c.flags},       {"options", options},     {"defaults", c.defaults}};
 }
 ComponentDescription component_from_json(const json& j) {
   ComponentDescription c;
@@ -39,6 +39,7 @@ ComponentDescription component_from_json(const json& j) {
   j.at("version").get_to(c.version);
   j.at("summary").get_to(c.summary);
   j.at("flags").get_to(c.flags);
+  j.at("defaults").get_to(c.defaults);
   for (const json& o : j.at("options")) c.options.push_back(option_from_json(o));
   return c;
 }

@@ -76,6 +76,8 @@ void check_component(const lh_component& c, const Note& note, std::vector<bool>&
     if (seen[i]) refuse("offers the component " + label + " twice");
     seen[i] = true;
     if (!c.create) refuse("the component " + label + " has no create");
+    check_count("the list of defaults of " + label, c.n_defaults, c.defaults);
+    for (uint32_t d = 0; d < c.n_defaults; ++d) text("a default of " + label, c.defaults[d]);
     return check_options(label, c);
   }
   refuse("its note lies: it does not name the component " + kind + ":" + name + ", which the plugin offers");

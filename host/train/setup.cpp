@@ -13,7 +13,7 @@
 namespace lhost {
 
 void Trainer::set_up() {
-  const lh_launch_spec spec{sizeof(lh_launch_spec), 0, 1, 1, nullptr, 0};
+  const lh_launch_spec spec{sizeof(lh_launch_spec), 0, 1, 1};
   check(c_.launcher->env(c_.launcher.self(), &spec, &state_.env));
   if (state_.env.world_size != 1)
     throw Failure(Exit::usage, "the launcher \"" + c_.launcher.identity().name +
@@ -150,7 +150,7 @@ void Trainer::lay_out_model() {
   lh_run* run = handle_.get();
   check(engine_->adopt_model(run, &c_.model.table(), c_.model.self(), &policy_));
   lh_setup setup{sizeof(lh_setup), 0, &state_.env, &collective_of_one(), collective_of_one_self(),
-                 set_.accumulate};
+                 set_.accumulate, nullptr};
   topology_ = {sizeof(lh_topology), 0, state_.env.rank, state_.env.world_size};
   const lh_strategy_v0& s = c_.strategy.table();
   lh_strategy* self = c_.strategy.self();

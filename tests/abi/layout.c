@@ -148,6 +148,9 @@ static void plugin(void) {
   M(lh_component, n_options);
   M(lh_component, option_stride);
   SLOT(lh_component, create, lh_status, const lh_component*, const lh_create_args*, void**, const void**);
+  M(lh_component, defaults);
+  M(lh_component, n_defaults);
+  M(lh_component, rsvd1);
   END_GROWS(lh_component);
 
   M(lh_plugin, size);

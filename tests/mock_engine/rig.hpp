@@ -201,7 +201,7 @@ class Rig {
     lh_env env{};
     env.size = sizeof env;
     env.world_size = env.local_world_size = env.num_nodes = 1;
-    const lh_setup setup = {sizeof(lh_setup), 0, &env, &collective(), nullptr, 1};
+    const lh_setup setup = {sizeof(lh_setup), 0, &env, &collective(), nullptr, 1, nullptr};
     lh_topology topology = {sizeof(lh_topology), 0, 0, 1};
     call((*strategy)->setup(strategy->self, &run, &setup, &topology));
     if ((*strategy)->plan) call((*strategy)->plan(strategy->self, plan, builder));

@@ -212,6 +212,10 @@ typedef struct lh_component {
    * as long as *self. [main] */
   lh_status (*create)(const struct lh_component *, const lh_create_args *, void **self, const void **table)
       LH_NX;
+  /* Of a strategy: what it wants of other tables unless the manifest says otherwise, as manifest lines:
+   * "launcher.use = \"spawn\"". */
+  const lh_str *defaults;
+  uint32_t n_defaults, rsvd1;
 } lh_component;
 typedef struct lh_plugin {
   uint32_t size, abi_major, abi_minor, min_minor; /* min_minor: oldest host it runs on */

@@ -41,18 +41,20 @@ enum {
   LH_FULL_TRANSIENT = 2, /* full values: always there / allocated and freed by the strategy */
   LH_SHARD_ALIAS = 4,
   LH_SHARD_SEPARATE = 8, /* the optimised piece: part of full, or its own memory */
+  LH_FULL_LOOSE = 16, /* parameters stay where they are: only gradients share a buffer. No shard; may be regrouped */
   LH_GRAD_FLAT = 32,
   LH_GRAD_TRANSIENT = 64 /* .grad are views of one flat buffer */
 };
 /* A flat group: parameters in one 1-D buffer. Each starts at 64 bytes, and so does each shard: else vectorised
  * kernels round differently from loose parameters. With LH_GRAD_FLAT each parameter has a gradient in every window,
- * zeros if nothing arrived: the optimizer decays it, where it would leave a loose one alone. */
+ * zeros after backward if nothing arrived: the optimizer decays it, unless grad_absent says that no rank used it. */
 typedef struct lh_flat_args {
   uint32_t size, layout; /* LH_FULL_* | LH_SHARD_* | LH_GRAD_* */
   const uint32_t *params;
   uint64_t n_params;
   int64_t pad_multiple;
   int64_t shard_count, shard_index; /* [lo, hi) = equal cut of the padded length */
+  int64_t tail; /* further elements behind the gradients in full_grad: the strategy's own, never touched by the host */
 } lh_flat_args;
 typedef struct lh_flat_info {
   uint32_t size, layout;
@@ -84,6 +86,11 @@ typedef struct lh_params_v0 { /* handles are borrowed and stay valid for the run
   lh_status (*full_free)(lh_run *, uint32_t g) LH_NX;
   lh_status (*grad_alloc)(lh_run *, uint32_t g) LH_NX; /* zeroed; .grad of the members point into it */
   lh_status (*grad_free)(lh_run *, uint32_t g) LH_NX;
+  /* Other groups in place of all LH_FULL_LOOSE ones, of the same parameters together; numbered anew from 0. Only with
+   * loose groups alone, and between steps: gradients are lost. */
+  lh_status (*regroup)(lh_run *, const lh_flat_args *, uint64_t n) LH_NX;
+  /* A parameter of a flat group that no rank used in this window: the optimizer leaves it alone. Until the step. */
+  lh_status (*grad_absent)(lh_run *, uint32_t p) LH_NX;
 } lh_params_v0;
 
 #ifdef __cplusplus

@@ -23,8 +23,10 @@ typedef struct lh_step {
 typedef struct lh_env { /* who this process is; from the launcher */
   uint32_t size, rsvd0;
   int64_t world_size, rank, local_world_size, local_rank, num_nodes, node_rank;
-  lh_str master_addr;
+  lh_str master_addr; /* where rank 0 is met: a name or an address */
   int64_t master_port;
+  lh_str job;      /* the same on all ranks of one run, and of no other: two runs on one port notice it */
+  int64_t restart; /* how often the run was started again; 0 the first time */
 } lh_env;
 
 /* Events. An id is LH_EVENT(stage, what). A model or callback returns the list of those that it wants, once;

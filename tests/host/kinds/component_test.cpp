@@ -82,7 +82,7 @@ TEST(RequiredSlots, AreWhatTheHeadersSay) {
       "checkpointer",
       {SLOT(lh_checkpointer_v0, suffix), SLOT(lh_checkpointer_v0, save), SLOT(lh_checkpointer_v0, load)});
   expect_required<Collective>("collective", {SLOT(lh_collective_v0, init), SLOT(lh_collective_v0, all_reduce),
-                                             SLOT(lh_collective_v0, broadcast)});
+                                             SLOT(lh_collective_v0, broadcast), SLOT(lh_collective_v0, all_gather)});
   expect_required<Data>("data", {SLOT(lh_data_v0, describe), SLOT(lh_data_v0, fetch)});
   expect_required<Launcher>("launcher", {SLOT(lh_launcher_v0, env)});
   expect_required<Logger>("logger", {SLOT(lh_logger_v1, open), SLOT(lh_logger_v1, record)});
@@ -228,9 +228,10 @@ struct CollectiveOfOne : testing::Test {
 TEST_F(CollectiveOfOne, EveryExchangeGivesBackTheInput) {
   const lh_collective_v0& c = collective_of_one();
   lh_collective* self = collective_of_one_self();
-  lh_env env{};
-  check(c.init(self, nullptr, &env));
-  for (auto exchange : {c.all_reduce, c.broadcast, c.all_gather, c.reduce_scatter}) {
+  const lh_collective_init init{};
+  check(c.init(self, nullptr, &init));
+  for (auto exchange : {c.all_reduce, c.reduce, c.broadcast, c.all_gather, c.gather, c.reduce_scatter, c.scatter,
+                        c.all_to_all}) {
     lh_collective_args a{};
     a.size = sizeof a;
     a.in = tensor(5);

@@ -11,7 +11,7 @@ using Single = Component<lh_launcher, lh_launcher_v0>;
 
 TEST(SingleLauncher, ThisProcessIsTheOnlyRank) {
   const Single s("launcher", "single");
-  const lh_launch_spec spec = {sizeof spec, 0, 1, 1, nullptr, 0};
+  const lh_launch_spec spec = {sizeof spec, 0, 1, 1};
   lh_env env;
   std::memset(&env, 0x55, sizeof env);
   env.size = sizeof env;
@@ -22,14 +22,22 @@ TEST(SingleLauncher, ThisProcessIsTheOnlyRank) {
 }
 TEST(SingleLauncher, RefusesMoreThanOneRank) {
   const Single s("launcher", "single");
-  for (const auto& [nodes, ranks] : {std::pair(1, 2), std::pair(2, 1), std::pair(1, 0)}) {
-    const lh_launch_spec spec = {sizeof spec, 0, nodes, ranks, nullptr, 0};
+  for (const auto& [nodes, ranks] : {std::pair(1, 2), std::pair(2, 1), std::pair(2, 0)}) {
+    const lh_launch_spec spec = {sizeof spec, 0, nodes, ranks};
     lh_env env{};
     env.size = sizeof env;
     EXPECT_THAT(failure(s->env(s.self, &spec, &env)),
-                testing::HasSubstr("several ranks come with the strategy ddp"));
+                testing::HasSubstr("leave launcher.use out"));
   }
 }
-TEST(SingleLauncher, MakesNoProcess) { EXPECT_EQ(Single("launcher", "single")->launch, nullptr); }
+TEST(SingleLauncher, KnowsARunOfOneRank) {
+  const Single s("launcher", "single");
+  lh_str why{};
+  for (const auto& [nodes, ranks, score] : {std::tuple(1, 1, 20), {1, 0, 20}, {1, 2, 0}, {2, 1, 0}}) {
+    const lh_launch_spec spec = {sizeof spec, 0, nodes, ranks};
+    EXPECT_EQ(s->detect(s.self, &spec, &why), score) << nodes << " x " << ranks;
+  }
+}
+TEST(SingleLauncher, MakesNoProcess) { EXPECT_EQ(Single("launcher", "single")->start, nullptr); }
 
 }  // namespace

@@ -8,10 +8,14 @@ namespace lhost {
 class Launcher : public Component {
  public:
   using Handle = lh_launcher;
-  virtual int32_t detect() noexcept { return 0; }
+  // 0..100, and in `why` what was seen: "TORCHELASTIC_RUN_ID is set"
+  virtual int32_t detect(const lh_launch_spec&, std::string& /*why*/) { return 0; }
   virtual void env(const lh_launch_spec&, lh_env& out) = 0;
-  virtual int32_t launch(const lh_launch_spec&) { return 0; }
-  virtual void signal(int32_t) noexcept {}
+  virtual int64_t start(const lh_rank_start&) { return 0; }  // gives the process
+
+ private:
+  friend struct LauncherKind;
+  std::string why_;
 };
 
 struct LauncherKind {
@@ -22,16 +26,24 @@ struct LauncherKind {
   static lh_launcher_v0 table() {
     using detail::self;
     auto t = detail::object_table<D, Launcher, lh_launcher_v0>();
-    t.detect = [](lh_launcher* h) noexcept { return self<Launcher>(h).detect(); };
+    t.detect = [](lh_launcher* h, const lh_launch_spec* s, lh_str* why) noexcept -> int32_t {
+      Launcher& x = self<Launcher>(h);
+      x.why_.clear();
+      try {
+        const int32_t score = x.detect(*s, x.why_);
+        *why = str(x.why_);
+        return score;
+      } catch (...) {
+        return 0;
+      }
+    };
     t.env = [](lh_launcher* h, const lh_launch_spec* s, lh_env* out) noexcept {
       return guard("env", [&] { self<Launcher>(h).env(*s, *out); });
     };
-    if (LHOST_OVERRIDES(D, Launcher, launch))
-      t.launch = [](lh_launcher* h, const lh_launch_spec* s, int32_t* code) noexcept {
-        return guard("launch", [&] { *code = self<Launcher>(h).launch(*s); });
+    if (LHOST_OVERRIDES(D, Launcher, start))
+      t.start = [](lh_launcher* h, const lh_rank_start* s, int64_t* pid) noexcept {
+        return guard("start", [&] { *pid = self<Launcher>(h).start(*s); });
       };
-    if (LHOST_OVERRIDES(D, Launcher, signal))
-      t.signal = [](lh_launcher* h, int32_t sig) noexcept { self<Launcher>(h).signal(sig); };
     return t;
   }
 };
@@ -40,3 +52,6 @@ struct LauncherKind {
 
 #define LHOST_LAUNCHER(Class, Options, name, version) \
   LHOST_SINGLE_PLUGIN(::lhost::LauncherKind, LH_LAUNCHER_KIND, Class, Options, name, version, "", 0)
+#define LHOST_FORKING_LAUNCHER(Class, Options, name, version)                                               \
+  LHOST_SINGLE_PLUGIN(::lhost::LauncherKind, LH_LAUNCHER_KIND, Class, Options, name, version, "", \
+                      LH_LAUNCHER_FORKS)

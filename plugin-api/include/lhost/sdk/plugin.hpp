@@ -5,6 +5,7 @@
 #include <lhost/sdk/options.hpp>
 
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -209,6 +210,21 @@ struct Summary<D, std::void_t<decltype(D::summary)>> {
   static lh_str text() { return str(D::summary); }
 };
 
+// And a strategy what it wants of other tables:  static constexpr const char* defaults[] = {"launcher.use = \"spawn\""};
+template <class D, class = void>
+struct Defaults {
+  static void put(lh_component&) {}
+};
+template <class D>
+struct Defaults<D, std::void_t<decltype(D::defaults)>> {
+  static void put(lh_component& c) {
+    static lh_str texts[std::size(D::defaults)];
+    for (size_t i = 0; i < std::size(D::defaults); ++i) texts[i] = str(D::defaults[i]);
+    c.defaults = texts;
+    c.n_defaults = std::size(D::defaults);
+  }
+};
+
 // Kind: the adapter of a kind's header, with `kind`, `Base`, `bind()` and `table<D>()`.
 template <class Kind, class D, class Options>
 const lh_plugin* single_plugin(const char* name, const char* version, uint64_t flags) noexcept {
@@ -223,6 +239,7 @@ const lh_plugin* single_plugin(const char* name, const char* version, uint64_t f
   c.version = str(version);
   c.summary = Summary<D>::text();
   c.flags = flags;
+  Defaults<D>::put(c);
   c.options = described<Options>().data();
   c.n_options = described<Options>().size();
   c.option_stride = sizeof(lh_option);

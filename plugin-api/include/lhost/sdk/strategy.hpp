@@ -68,8 +68,13 @@ class Plan {
   GroupId replicate(const std::vector<ParamId>& params) {
     return flat(params, LH_FULL_PERSISTENT | LH_SHARD_ALIAS | LH_GRAD_FLAT, 1, 0);
   }
-  GroupId flat(const std::vector<ParamId>& params, uint32_t layout, int64_t shards, int64_t index) {
-    lh_flat_args a{sizeof(lh_flat_args), layout, params.data(), params.size(), shards, shards, index};
+  // parameters stay where they are; their gradients and `tail` further elements are one flat tensor
+  GroupId gradients(const std::vector<ParamId>& params, int64_t tail) {
+    return flat(params, LH_FULL_LOOSE | LH_GRAD_FLAT, 1, 0, tail);
+  }
+  GroupId flat(const std::vector<ParamId>& params, uint32_t layout, int64_t shards, int64_t index,
+               int64_t tail = 0) {
+    lh_flat_args a{sizeof(lh_flat_args), layout, params.data(), params.size(), shards, shards, index, tail};
     GroupId g = 0;
     check(table_->flat(plan_, &a, &g));
     return g;
@@ -97,6 +102,8 @@ class Strategy : public Component {
   virtual void after_backward(const Step&) {}
   virtual void sync_grads(const Step&) {}
   virtual void after_step(const Step&) {}
+  virtual void eval_start() {}
+  virtual void abort(lh_code /*why*/) noexcept {}
   virtual void teardown() {}
 
  protected:
@@ -106,6 +113,7 @@ class Strategy : public Component {
   int64_t rank() const { return rank_; }
   int64_t world_size() const { return world_size_; }
   lh_run* run() const { return run_; }
+  lh_tensor* votes() const { return votes_; }  // lh_setup.votes
   Work all_reduce(const Tensors& ts, ReduceOp op) {
     return each(collective_->all_reduce, ts, int32_t(op), 0);
   }
@@ -124,7 +132,7 @@ class Strategy : public Component {
     if (!call) throw Error(LH_UNIMPLEMENTED, "the collective of this run lacks this operation");
     Work work;
     for (lh_tensor* t : ts) {
-      lh_collective_args a{sizeof(lh_collective_args), op, nullptr, t, t, root, nullptr};
+      lh_collective_args a{sizeof(lh_collective_args), op, nullptr, t, t, root, nullptr, 0};
       lh_work* w = nullptr;
       check(call(collective_self_, &a, &w));
       work.add(w);
@@ -134,6 +142,7 @@ class Strategy : public Component {
   lh_run* run_ = nullptr;
   const lh_collective_v0* collective_ = nullptr;
   lh_collective* collective_self_ = nullptr;
+  lh_tensor* votes_ = nullptr;
   int64_t rank_ = 0, world_size_ = 1;
 };
 
@@ -168,6 +177,7 @@ struct StrategyKind {
       x.run_ = run;
       x.collective_ = a->collective;
       x.collective_self_ = a->collective_self;
+      x.votes_ = a->votes;
       x.rank_ = a->env->rank;
       x.world_size_ = a->env->world_size;
       x.setup(*topology);
@@ -207,6 +217,9 @@ struct StrategyKind {
     LHOST_SLOT(after_backward, on_step);
     LHOST_SLOT(sync_grads, on_step);
     LHOST_SLOT(after_step, on_step);
+    LHOST_SLOT(eval_start, on_event);
+    if (LHOST_OVERRIDES(D, Strategy, abort))
+      t.abort = [](lh_strategy* s, lh_code why) noexcept { detail::self<Strategy>(s).abort(why); };
     LHOST_SLOT(teardown, on_event);
     t.units = units<D>();
     return t;
