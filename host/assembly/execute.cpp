@@ -94,13 +94,43 @@ Created create_component(const Selection& s, lh_run* run) {
   return out;
 }
 
-void create_components(const Plan& plan, Components& c, lh_run* run) {
-  create(plan, "profiler", c.profiler, run);
-  create(plan, "logger", c.loggers, run);
+Launcher choose_launcher(const Plan& plan, const lh_launch_spec& spec, std::string& why) {
+  if (const Selection* named = plan.find("launcher")) {
+    why = "the manifest names it";
+    return Launcher(create_component(*named, nullptr));
+  }
+  Launcher best;
+  int32_t highest = 0;
+  for (const Selection& s : plan.launchers) {
+    Launcher l(create_component(s, nullptr));
+    lh_str reason{};
+    const int32_t score = l->detect ? l->detect(l.self(), &spec, &reason) : 0;
+    if (score <= highest) continue;
+    highest = score;
+    why = view(reason);
+    best = std::move(l);
+  }
+  if (!best)
+    throw Failure(Exit::usage, "launcher.use: no installed launcher fits trainer.devices = " +
+                                   std::to_string(spec.ranks_per_node) + ", trainer.num_nodes = " +
+                                   std::to_string(spec.num_nodes) + "; name one");
+  return best;
+}
+
+// Loggers and the profiler belong to rank 0: what they record is of the whole run.
+void create_components(const Plan& plan, Components& c, lh_run* run, const lh_env& env) {
+  if (env.rank == 0) {
+    create(plan, "profiler", c.profiler, run);
+    create(plan, "logger", c.loggers, run);
+  }
   create(plan, "checkpointer", c.checkpointers, run);
-  create(plan, "launcher", c.launcher, run);
   create(plan, "accelerator", c.accelerator, run);
-  create(plan, "collective", c.collective, run);
+  if (env.world_size > 1) {
+    create(plan, "collective", c.collective, run);
+    if (!c.collective)
+      throw Failure(Exit::usage, "collective: the run has " + std::to_string(env.world_size) +
+                                     " ranks, but no collective is installed; add [collective] use = \"...\"");
+  }
   create(plan, "precision", c.precision, run);
   create(plan, "strategy", c.strategy, run);
   create(plan, "data", c.data, run);
@@ -110,9 +140,9 @@ void create_components(const Plan& plan, Components& c, lh_run* run) {
   create(plan, "callback", c.callbacks, run);
 }
 
-lh_engine_config engine_config(const Settings& s) {
-  return {sizeof(lh_engine_config), s.threads > 0 ? s.threads : usable_cores(), s.seed,
-          s.flush_denormal ? 1u : 0u, 0};
+lh_engine_config engine_config(const Settings& s, int32_t local_ranks) {
+  return {sizeof(lh_engine_config), s.threads > 0 ? s.threads : std::max(1, usable_cores() / local_ranks),
+          s.seed, s.flush_denormal ? 1u : 0u, 0};
 }
 
 Engine start_engine(const std::string& path) {
@@ -124,63 +154,115 @@ Engine start_engine(const std::string& path) {
   return load_engine(path.empty() ? installation().engine : path);
 }
 
-RunResult execute(const Plan& plan, const ExecuteOptions& options) {
-  Settings settings = settings_of(plan);
+namespace {
+
+void check_paths(const Settings& settings) {
   for (const CheckpointPolicy& p : settings.checkpoints) check_filename_pattern(p.filename);
   const std::string folder = std::filesystem::absolute(settings.dir) / settings.name;
   if (!valid_utf8(folder) || !valid_utf8(settings.manifest))
     throw Failure(Exit::usage,
                   "run.dir: a path of this run is not UTF-8, which its files could not repeat: " + folder +
                       "; rename the folder, or set run.dir to another one");
+}
+
+bool fits(const Settings& s) {
+  return std::find(s.stages.begin(), s.stages.end(), kFit) != s.stages.end();
+}
+
+// What the run goes on from, if anything; its folder is made later, when there is a run to write into it.
+Place find_resume(const Plan& plan, const Settings& settings) {
   std::string resume = absolute_resume(plan, settings.resume);
   if (resume == "auto") resume = has_resume_point(settings.dir, settings.name) ? "last" : "";
-  ResumePoint point;
-  if (!resume.empty()) {
-    point = find_resume_point(settings.dir, settings.name, resume);
-    if (settings.checkpoints.empty())
-      throw Failure(Exit::usage,
-                    "resume: the manifest has no [[checkpoint]], so nothing can read " + point.file);
-  }
-  // On the heap: a logger that hangs for good keeps its thread, which still uses these.
-  struct Run {
-    Engine engine;
-    std::unique_ptr<RunHandle> handle;
-    Components components;
-    std::unique_ptr<Trainer> trainer;
-  };
+  if (resume.empty()) return {};
+  const ResumePoint point = find_resume_point(settings.dir, settings.name, resume);
+  if (settings.checkpoints.empty())
+    throw Failure(Exit::usage,
+                  "resume: the manifest has no [[checkpoint]], so nothing can read " + point.file);
+  if (!fits(settings) || point.run_folder.empty()) return {"", point.file, false};
+  return {point.run_folder, point.file, true};
+}
+
+// The folder is this process's until the lock goes.
+FolderLock open_place(const Settings& settings, Place& place) {
+  if (!place.continues) place.run_folder = new_run_folder(settings.dir, settings.name);
+  place.run_folder = std::filesystem::absolute(place.run_folder);
+  FolderLock lock(place.run_folder);
+  remove_leftovers(place.run_folder);  // of a life that was killed while it wrote
+  if (!place.continues) write_atomically(place.run_folder + "/manifest.resolved.toml", settings.manifest);
+  return lock;
+}
+
+// On the heap: a logger that hangs for good keeps its thread, which still uses these.
+struct Run {
+  Engine engine;
+  std::unique_ptr<RunHandle> handle;
+  std::unique_ptr<Ranks> ranks;
+  Components components;
+  std::unique_ptr<Trainer> trainer;
+};
+
+// Rank 0 chooses the place; the others write nothing there, but read the checkpoint.
+std::optional<FolderLock> agree_on_place(Ranks& ranks, const Settings& settings, Place& place) {
+  std::optional<FolderLock> lock;
+  if (ranks.first()) lock.emplace(open_place(settings, place));
+  place.run_folder = ranks.broadcast(place.run_folder);
+  place.resume_file = ranks.broadcast(place.resume_file);
+  place.continues = ranks.broadcast(place.continues ? "yes" : "") == "yes";
+  return lock;
+}
+
+}  // namespace
+
+RunResult run_rank(const Plan& plan, const ExecuteOptions& options, Launcher launcher, const Member& me) {
+  const Settings settings = settings_of(plan);
+  Place place = me.place ? *me.place : me.env.rank == 0 ? find_resume(plan, settings) : Place{};
   auto run = std::make_unique<Run>();
   run->engine = start_engine(options.engine);
-  const lh_engine_config config = engine_config(settings);
+  const lh_engine_config config = engine_config(settings, static_cast<int32_t>(me.env.local_world_size));
   run->handle = std::make_unique<RunHandle>(run->engine, config);
-  create_components(plan, run->components, run->handle->get());
+  run->handle->state().env = me.env;
+  run->ranks = std::make_unique<Ranks>(run->engine, run->handle->get());
+  run->components.launcher = std::move(launcher);
+  create_components(plan, run->components, run->handle->get(), me.env);
+  run->ranks->meet(run->components.collective, me.env,
+                   {me.listen_fd, settings.timeout_s, settings.connect_timeout_s, settings.check_collectives});
+  std::optional<FolderLock> lock;
+  if (!me.place) lock = agree_on_place(*run->ranks, settings, place);
 
-  const bool fits = std::find(settings.stages.begin(), settings.stages.end(), kFit) != settings.stages.end();
   RunResult result;
-  const bool continues = fits && !point.run_folder.empty();
-  result.run_folder = continues ? point.run_folder : new_run_folder(settings.dir, settings.name);
-  result.run_folder = std::filesystem::absolute(result.run_folder);
-  const FolderLock lock(result.run_folder);
-  remove_leftovers(result.run_folder);  // of a life that was killed while it wrote
-  if (!continues) write_atomically(result.run_folder + "/manifest.resolved.toml", settings.manifest);
-  log_to_file(result.run_folder + "/host.log");
+  result.run_folder = place.run_folder;
+  if (me.env.rank == 0) log_to_file(result.run_folder + "/host.log");
   for (const Selection& s : plan.selections)
     log(Level::info, s.instance + ": " + s.name + " " + s.version + "  " + s.path);
+  const bool writes = !place.continues && me.env.rank == 0;
   try {
-    run->trainer = std::make_unique<Trainer>(run->engine, *run->handle, run->components, settings,
-                                             result.run_folder, point.file, continues);
+    run->trainer = std::make_unique<Trainer>(run->engine, *run->handle, *run->ranks, run->components, settings,
+                                             result.run_folder, place.resume_file, place.continues);
     result = run->trainer->run();
     if (run->trainer->abandoned()) (void)run.release();
   } catch (const Failure& f) {
     note_failure(result, f.code, f.what(), "");
-    if (!continues) write_result(result);
+    if (writes) write_result(result);
   } catch (const ComponentFailure& f) {
     const bool fault = f.code == LH_PLUGIN_FAULT || f.code == LH_ABI_MISMATCH;
     note_failure(result, fault ? Exit::plugin : Exit::failed, f.what(), f.component + " (" + f.where + ")");
     result.error_code = code_name(f.code);
-    if (!continues) write_result(result);
+    if (writes) write_result(result);
   }
   log_to_file("");
   return result;
+}
+
+RunResult execute(const Plan& plan, const ExecuteOptions& options) {
+  const Settings settings = settings_of(plan);
+  check_paths(settings);
+  const lh_launch_spec spec{sizeof spec, 0, settings.num_nodes, static_cast<int64_t>(settings.devices.size())};
+  std::string why;
+  Launcher launcher = choose_launcher(plan, spec, why);
+  Member me;
+  me.env.size = sizeof me.env;
+  check(launcher->env(launcher.self(), &spec, &me.env));
+  return run_rank(plan, options, std::move(launcher), me);
 }
 
 }  // namespace lhost

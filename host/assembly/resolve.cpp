@@ -1,6 +1,7 @@
 #include "assembly/resolve.hpp"
 
 #include "base/text.hpp"
+#include "manifest/parse.hpp"
 #include "plugin/describe.hpp"
 #include "plugin/loader.hpp"
 
@@ -37,6 +38,7 @@ class Resolver {
     plan_.run = check("run", run_keys());
     plan_.trainer = check("trainer", trainer_keys());
     plan_.resume = check("resume", resume_keys());
+    take_strategy_defaults();
     select_all();
     describe_all();
     check_options();
@@ -67,6 +69,7 @@ class Resolver {
     const std::vector<std::string> stages = list_of(plan_.run["stages"]);
     for (const KindTable& k : kind_tables()) {
       const Node* node = plan_.manifest.root.find(k.table);
+      if (is_missing_default(k.kind, node)) continue;
       if (!k.list) {
         if (node && node->is_table() &&
             (node->find("use") || node->find("plugin") || is_required(k.kind, stages)))
@@ -82,6 +85,43 @@ class Resolver {
       for (size_t i = 0; i < node->array.size(); ++i)
         select(k.kind, std::string(k.table) + "[" + std::to_string(i) + "]");
     }
+  }
+
+  // What the strategy wants of other tables, where only the defaults file has said something else.
+  void take_strategy_defaults() {
+    const Node& node = table("strategy");
+    const Node *use = node.find("use"), *plugin = node.find("plugin");
+    Installed chosen;
+    try {
+      if (plugin) chosen = registry_.read(plugin->string);
+      else if (const Installed* found = use ? registry_.find("strategy", use->string) : nullptr) chosen = *found;
+    } catch (const Failure&) {
+      return;  // reported where it is selected
+    }
+    if (chosen.path.empty() || !chosen.refused.empty()) return;
+    const Described d = try_describe_plugins({chosen.path}).front();
+    const ComponentDescription* c = d.broken.empty() ? d.plugin.find("strategy", use ? use->string : "") : nullptr;
+    for (size_t i = 0; c && i < c->defaults.size(); ++i) take_default("the strategy \"" + c->name + "\"", c->defaults[i]);
+  }
+
+  void take_default(const std::string& from, const std::string& line) {
+    Texts& all = plan_.manifest.texts;
+    all.push_back({from, "", line});
+    const auto parsed = parse_toml(static_cast<int>(all.size()) - 1, Origin::file, all, d_);
+    if (!parsed) return;
+    for (const Node::Entry& t : parsed->table)
+      for (const Node::Entry& e : t.value.table) {
+        const Node* now = plan_.manifest.root.at_path(t.key + "." + e.key);
+        if (!now || now->source.origin == Origin::defaults_file)
+          put(plan_.manifest.root, t.key + "." + e.key, e.value);
+      }
+  }
+
+  // The collective that nobody asked for: without it a run on one rank is whole. More ranks ask for it when they start.
+  bool is_missing_default(std::string_view kind, const Node* node) const {
+    if (kind != "collective" || !node || !node->is_table()) return false;
+    const Node* use = node->find("use");
+    return use && use->source.origin == Origin::defaults_file && !registry_.find(kind, use->string);
   }
 
   std::string installed(const std::string& kind) const {
@@ -131,8 +171,25 @@ class Resolver {
     s.name = name;
   }
 
+  // Which launcher it is shows when the environment is looked at: that runs their code, so not here.
+  void any_launcher(Selection& s) {
+    s.name = "auto";
+    for (const std::string& name : registry_.names("launcher")) {
+      Selection candidate;
+      candidate.kind = s.kind;
+      candidate.instance = candidate.label = s.instance;
+      take(candidate, *registry_.find("launcher", name), name);
+      Node empty;
+      empty.type = Node::Type::table;
+      candidate.host = check_table(empty, s.instance, selection_keys(), texts(), d_);
+      plan_.launchers.push_back(std::move(candidate));
+    }
+    if (plan_.launchers.empty()) d_.add(s.host.source("use"), s.instance + ".use", "no launcher is installed");
+  }
+
   void by_name(Selection& s, std::string use) {
     const Source source = s.host.source("use");
+    if (use == "auto" && s.kind == "launcher") return any_launcher(s);
     if (use == "auto" && s.kind == "accelerator") {
       const auto names = registry_.names(s.kind);
       if (names.empty()) return d_.add(source, s.instance + ".use", "no accelerator is installed");
@@ -193,7 +250,8 @@ class Resolver {
 
   void describe_all() {
     std::vector<std::string> paths;
-    for (const Selection& s : plan_.selections)
+    for (const std::vector<Selection>* list : {&plan_.selections, &plan_.launchers})
+      for (const Selection& s : *list)
       if (!s.path.empty() && std::find(paths.begin(), paths.end(), s.path) == paths.end())
         paths.push_back(s.path);
     for (Described& x : try_describe_plugins(paths)) {
@@ -208,6 +266,13 @@ class Resolver {
   }
 
   void check_options() {
+    Node empty;
+    empty.type = Node::Type::table;
+    for (Selection& s : plan_.launchers)
+      if (const ComponentDescription* c = description(s)) {
+        s.version = c->version;
+        s.options = check_table(empty, s.instance, c->options, texts(), d_);
+      }
     for (Selection& s : plan_.selections) {
       const ComponentDescription* c = description(s);
       if (!c) continue;
@@ -261,9 +326,10 @@ class Resolver {
     report_unknown(table("resume"), "resume", {&resume_keys()}, everything, d_);
     for (const Selection& s : plan_.selections) {
       const ComponentDescription* c = description(s);
-      if (!c) continue;  // its options are not known; the selection itself is the error
-      report_unknown(table(s.instance), s.instance, {&selection_keys(), &host_part(s.kind), &c->options},
-                     everything, d_);
+      static const Schema none;
+      if (!c && s.name != "auto") continue;  // its options are not known; the selection itself is the error
+      report_unknown(table(s.instance), s.instance,
+                     {&selection_keys(), &host_part(s.kind), c ? &c->options : &none}, everything, d_);
       for (size_t i = 0; i < s.groups.size(); ++i) {
         const std::string prefix = "optimizer.group[" + std::to_string(i) + "]";
         report_unknown(table(prefix), prefix, {&group_keys(), &group_schema_}, everything, d_);
@@ -279,21 +345,6 @@ class Resolver {
       if (s.kind == "checkpointer") policies.push_back(&s.host);
     }
     check_checkpoints(policies, d_);
-    if (const Selection* c = plan_.find("collective"))
-      d_.add(c->host.source("use"), "collective.use",
-             "this version trains with one rank, which needs no collective; remove the table");
-    const lh_value& chosen = plan_.trainer["devices"];
-    if (chosen.n == 1 && chosen.u.li[0] != 0)
-      d_.add(plan_.trainer.source("devices"), "trainer.devices",
-             "found device " + std::to_string(chosen.u.li[0]) +
-                 ", but there is device 0 only; use 1 or \"auto\"");
-    const int64_t devices = chosen.n;
-    const int64_t nodes = plan_.trainer.integer("num_nodes");
-    if (devices > 1 || nodes > 1)
-      d_.add(plan_.trainer.source(devices > 1 ? "devices" : "num_nodes"),
-             devices > 1 ? "trainer.devices" : "trainer.num_nodes",
-             "found " + std::to_string(devices > 1 ? devices : nodes) +
-                 ", but this version trains on one device; use 1 or \"auto\"");
   }
 
   // Every key with its value: what the user wrote, and the defaults.
@@ -352,7 +403,7 @@ class Resolver {
 
 const Selection* Plan::find(std::string_view kind) const {
   for (const Selection& s : selections)
-    if (s.kind == kind) return &s;
+    if (s.kind == kind && !s.path.empty()) return &s;
   return nullptr;
 }
 std::vector<const Selection*> Plan::all(std::string_view kind) const {

@@ -31,10 +31,11 @@ struct Plan {
   Manifest manifest;
   Values run, trainer, resume;
   std::vector<Selection> selections;  // in the order of kind_tables()
+  std::vector<Selection> launchers;   // launcher.use = "auto": all that are installed, with their defaults
   Node resolved;                      // every key with its value, as manifest.resolved.toml shows it
   std::string warnings;               // rendered; empty = none
 
-  const Selection* find(std::string_view kind) const;
+  const Selection* find(std::string_view kind) const;  // NULL also for a launcher that is still to be chosen
   std::vector<const Selection*> all(std::string_view kind) const;
   std::vector<std::string> stages() const;
   std::string name() const;

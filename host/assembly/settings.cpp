@@ -32,6 +32,9 @@ void read_trainer(const Values& t, Settings& s) {
   s.val_every_epochs = t.integer("check_val_every_n_epoch");
   s.sanity_batches = t.integer("num_sanity_val_steps");
   s.threads = static_cast<int32_t>(t.integer("threads"));
+  s.devices.assign(t["devices"].u.li, t["devices"].u.li + t["devices"].n);
+  s.num_nodes = t.integer("num_nodes");
+  s.sync_batchnorm = t.flag("sync_batchnorm");
   s.flush_denormal = t.flag("flush_denormal");
 }
 
@@ -105,7 +108,13 @@ Settings settings_of(const Plan& plan) {
   const char* names[] = {"fit", "validate", "test", "predict"};
   for (const std::string& stage : plan.stages())
     s.stages.push_back(static_cast<int32_t>(std::find(names, names + 4, stage) - names));
+  s.max_restarts = plan.run.integer("max_restarts");
   read_trainer(plan.trainer, s);
+  if (const Selection* c = plan.find("collective")) {
+    s.timeout_s = static_cast<double>(c->host.integer("timeout")) / 1e9;
+    s.connect_timeout_s = static_cast<double>(c->host.integer("connect_timeout")) / 1e9;
+    s.check_collectives = c->host.flag("check");
+  }
   read_data(plan.find("data")->host, s);
   if (const Selection* o = plan.find("optimizer")) read_optimizer(*o, s);
   if (const Selection* c = plan.find("scheduler")) {

@@ -95,6 +95,7 @@ const lh_engine_v0 table = {
     LH_STR(TORCH_VERSION),
     get_service,
     run_new,
+    [](lh_run*, uint64_t seed) { return guard("seed", [&] { at::manual_seed(seed); }); },
     [](lh_run* run) {
       delete run->engine;
       run->engine = nullptr;
@@ -114,7 +115,7 @@ const lh_engine_v0 table = {
       return guard("optimizer_groups", [&] { make_groups(state(run), groups, n, slots, n_slots); });
     },
     [](lh_run* run, lh_tensor* loss, double seed) {
-      return guard("backward", [&] { backward(state(run), tensor(loss), seed); });
+      return guard("backward", [&] { backward(state(run), loss ? &tensor(loss) : nullptr, seed); });
     },
     [](lh_run* run, double factor) { return guard("scale_grads", [&] { scale_grads(state(run), factor); }); },
     [](lh_run* run, lh_tensor** out) {

@@ -47,6 +47,7 @@ typedef struct lh_engine_v0 {
   const void *(*get_service)(lh_str id);
   /* Fills run->engine; sets threads and denormals, seeds the default generator. */
   lh_status (*run_new)(const lh_host *, lh_run *, const lh_engine_config *);
+  lh_status (*seed)(lh_run *, uint64_t); /* the default generator, anew */
   void (*run_free)(lh_run *); /* after every component that holds tensors is gone */
 
   /* --- assembly, in this order */
@@ -60,7 +61,9 @@ typedef struct lh_engine_v0 {
                                 uint64_t n_slots);
 
   /* --- the step */
-  lh_status (*backward)(lh_run *, lh_tensor *loss, double seed); /* adds to the gradients */
+  /* Adds to the gradients; afterwards those of flat groups that nothing arrived for are zeros. loss NULL: this
+   * micro-batch has none, only the latter. */
+  lh_status (*backward)(lh_run *, lh_tensor *loss, double seed);
   lh_status (*scale_grads)(lh_run *, double factor);
   /* Sum of squares of all gradients as one float64 on the device; borrowed until the next call. */
   lh_status (*grad_square_sum)(lh_run *, lh_tensor **out);
@@ -69,7 +72,7 @@ typedef struct lh_engine_v0 {
   lh_status (*clip_value)(lh_run *, double max_value); /* torch.nn.utils.clip_grad_value_ */
   /* The groups with what has a gradient now; borrowed until drop_grads. */
   lh_status (*gradient_groups)(lh_run *, const lh_opt_group **out, uint64_t *n);
-  lh_status (*drop_grads)(lh_run *);
+  lh_status (*drop_grads)(lh_run *); /* also of a window that makes no step */
   lh_status (*inference)(lh_run *, lh_bool on); /* no graph is recorded while on */
 
   /* --- values */

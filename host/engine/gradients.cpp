@@ -22,8 +22,14 @@ void with_gradients(Run& r, F&& act) {
   } clear{r.grads};
   for (const at::Tensor* param : r.loose)
     if (const at::Tensor& g = grad_of(*param); g.defined()) r.grads.push_back(g);
-  for (const Flat& f : r.flats)
-    if (f.shard_grad.defined()) r.grads.push_back(f.shard_grad);
+  for (const Flat& f : r.flats) {
+    if (!(f.layout & LH_FULL_LOOSE)) {
+      if (f.shard_grad.defined()) r.grads.push_back(f.shard_grad);
+      continue;
+    }
+    for (uint32_t i : f.params)  // one by one, as loose gradients: the same bits as without groups
+      if (r.params[i].grad != Param::Grad::absent) r.grads.push_back(r.params[i].flat_grad);
+  }
   if (r.grads.empty()) return;
   c10::AutoGradMode off(false);
   act(r.grads);
@@ -74,14 +80,21 @@ void clip_value(Run& r, double max_value) {
   });
 }
 
-// Loose gradients are given up, and autograd moves new ones in without a copy; flat ones keep their place.
+// Loose gradients are given up, and autograd moves new ones in without a copy; what is in a flat group is overwritten
+// by the next window's first.
 void drop_grads(Run& r) {
   for (OptGroup& g : r.groups) g.grads.tensors.clear();
   for (at::Tensor* param : r.loose) param->unsafeGetTensorImpl()->mutable_grad().reset();
   if (r.flats.empty()) return;
   c10::AutoGradMode off(false);
-  for (Flat& f : r.flats)
-    if (f.layout & LH_GRAD_FLAT) (f.layout & LH_GRAD_TRANSIENT ? f.shard_grad : f.full_grad).zero_();
+  for (Flat& f : r.flats) {
+    if (f.layout & LH_GRAD_TRANSIENT) f.shard_grad.zero_();
+    if (!(f.layout & LH_GRAD_FLAT) || f.layout & LH_GRAD_TRANSIENT) continue;
+    for (uint32_t i : f.params) {
+      r.params[i].tensor.unsafeGetTensorImpl()->mutable_grad().reset();
+      r.params[i].grad = Param::Grad::stale;
+    }
+  }
 }
 
 }  // namespace lhost::engine

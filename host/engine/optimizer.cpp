@@ -16,6 +16,7 @@ struct Piece {
 
 Piece piece_of(const Run& r, const Param& p) {
   if (p.flat == kNone || !r.flats[p.flat].shard_grad.defined()) return {p.tensor, {}};
+  if (r.flats[p.flat].layout & LH_FULL_LOOSE) return {p.tensor, p.flat_grad};
   const Flat& f = r.flats[p.flat];
   const int64_t numel = p.tensor.numel();
   const int64_t from = std::max(p.offset, f.lo), to = std::min(p.offset + numel, f.hi);
@@ -45,6 +46,14 @@ void add_member(Run& r, OptGroup& g, Param& p, const lh_slot* slots) {
   for (size_t s = 0; s < g.slots.size(); ++s) append(g.slots[s], make_slot(slots[s], piece.tensor));
   g.params.tensors.push_back(std::move(piece.tensor));
   g.fixed_grads.push_back(std::move(piece.fixed_grad));
+  g.members.push_back(static_cast<uint32_t>(&p - r.params.data()));
+}
+
+// What the optimizer reads for a member now; undefined: nothing.
+const at::Tensor& gradient_of(const Run& r, const OptGroup& g, size_t i) {
+  static const at::Tensor none;
+  if (!g.fixed_grads[i].defined()) return grad_of(g.params.tensors[i]);
+  return r.params[g.members[i]].grad == Param::Grad::absent ? none : g.fixed_grads[i];
 }
 
 void check_group(const Run& r, const lh_group_spec& spec, std::vector<const lh_group_spec*>& owner) {
@@ -80,13 +89,13 @@ void lend(Run& r, OptGroup& g, const lh_group_spec& spec) {
 }
 
 // Some member has no gradient: the same lists without it.
-void leave_out(OptGroup& g, lh_opt_group& out) {
+void leave_out(const Run& r, OptGroup& g, lh_opt_group& out) {
   g.grads.tensors.clear();
   g.some_params.tensors.clear();
   for (lh_list& s : g.some_slots) s = {};
   for (size_t i = 0; i < g.params.tensors.size(); ++i) {
     const at::Tensor& param = g.params.tensors[i];
-    const at::Tensor& grad = g.fixed_grads[i].defined() ? g.fixed_grads[i] : grad_of(param);
+    const at::Tensor& grad = gradient_of(r, g, i);
     if (!grad.defined()) continue;
     g.grads.tensors.push_back(grad);
     g.some_params.tensors.push_back(param);
@@ -122,14 +131,19 @@ void gradient_groups(Run& r) {
     const size_t n = g.params.tensors.size();
     g.grads.tensors.clear();
     for (size_t p = 0; p < n; ++p) {
-      const at::Tensor& grad = g.fixed_grads[p].defined() ? g.fixed_grads[p] : grad_of(g.params.tensors[p]);
+      const at::Tensor& grad = gradient_of(r, g, p);
       if (grad.defined()) g.grads.tensors.push_back(grad);
     }
     out.params = &g.params;
     out.slots = g.slot_lists.data();
     if (g.grads.tensors.size() != n) [[unlikely]]
-      leave_out(g, out);
+      leave_out(r, g, out);
   }
+}
+
+void refresh_gradients(Run& r) {
+  for (OptGroup& g : r.groups)
+    for (size_t i = 0; i < g.members.size(); ++i) g.fixed_grads[i] = piece_of(r, r.params[g.members[i]]).fixed_grad;
 }
 
 }  // namespace lhost::engine

@@ -122,6 +122,17 @@ const lh_params_v0 params_table = {
     full_free,
     grad_alloc,
     grad_free,
+    [](lh_run* run, const lh_flat_args* groups, uint64_t n) {
+      return guard("params.regroup", [&] { regroup(state(run), groups, n); });
+    },
+    [](lh_run* run, uint32_t p) {
+      return guard("params.grad_absent", [&] {
+        Param& param = at_index(state(run).params, p, "parameter");
+        if (param.flat == kNone)
+          refuse(LH_FAILED_PRECONDITION, "parameter \"" + param.name + "\" is in no flat group");
+        param.grad = Param::Grad::absent;
+      });
+    },
 };
 
 }  // namespace lhost::engine

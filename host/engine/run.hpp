@@ -36,6 +36,8 @@ struct Param {
   uint32_t flat = kNone;                               // its flat group
   int64_t offset = 0;                                  // there, in elements
   at::Tensor flat_grad;                                // view into the group's gradient
+  // Of flat_grad in this window. absent: the optimizer leaves the parameter alone; zero: nothing arrived (yet).
+  enum class Grad : uint8_t { stale, zero, arrived, absent } grad = Grad::stale;
   std::shared_ptr<torch::autograd::Node> accumulator;  // kept alive: it carries our hook
   std::vector<lh_tensor*> slots;                       // optimizer state, borrowed from its group
 
@@ -55,7 +57,7 @@ struct Unit {
 struct Flat {
   std::vector<uint32_t> params;
   uint32_t layout = 0;
-  int64_t numel = 0, padded = 0, lo = 0, hi = 0;
+  int64_t numel = 0, padded = 0, lo = 0, hi = 0, tail = 0;
   at::Tensor full, full_grad, shard, shard_grad;
 };
 
@@ -63,6 +65,7 @@ struct Flat {
 // filled when a member has none.
 struct OptGroup {
   std::string name;
+  std::vector<uint32_t> members;  // parameters, parallel to `params`
   lh_list params, grads, some_params;
   std::vector<at::Tensor> fixed_grads;  // of flat members; undefined: look at the parameter
   std::vector<lh_list> slots, some_slots;
@@ -105,10 +108,13 @@ inline Run& state(lh_run* run) { return *run->engine; }
 void adopt(Run&, const lh_model_v0&, lh_model*, const lh_policy*);  // adopt.cpp
 extern const lh_plan_v0 plan_table;                                 // layout.cpp
 void layout(Run&);
+void regroup(Run&, const lh_flat_args*, uint64_t n);
+void collect(Run&, uint32_t param);  // a gradient arrived: into its flat group
+void settle(Run&);                   // backward is over: what did not arrive is zero
 extern const lh_params_v0 params_table;  // params.cpp
 void resize_storage(const at::Tensor&, size_t bytes);
 const lh_unit_calls* set_events(Run&, const lh_unit_events&);  // units.cpp
-void backward(Run&, const at::Tensor& loss, double seed);
+void backward(Run&, const at::Tensor* loss, double seed);
 void scale_grads(Run&, double factor);  // gradients.cpp
 const at::Tensor& grad_square_sum(Run&);
 void clip_norm(Run&, const at::Tensor& square_sum, double max_norm);
@@ -116,6 +122,7 @@ void clip_value(Run&, double max_value);
 void drop_grads(Run&);
 void make_groups(Run&, const lh_group_spec*, uint64_t n, const lh_slot*, uint64_t n_slots);  // optimizer.cpp
 void gradient_groups(Run&);
+void refresh_gradients(Run&);  // flat groups have moved
 extern const lh_fused_v0 fused_table;    // fused.cpp
 extern const lh_tensor_v0 tensor_table;  // tensors.cpp
 extern const lh_tensor_ops_v0 tensor_ops_table;

@@ -120,16 +120,19 @@ struct GradReady : ag::FunctionPostHook {
   uint32_t param;
   GradReady(Run& r, uint32_t p) : run(r), param(p) {}
   ag::variable_list operator()(const ag::variable_list& outputs, const ag::variable_list&) override {
+    if (run.params[param].flat != kNone) collect(run, param);
     tell(run, "grad_ready", run.grad_ready, param);
     if (run.unit_nodes) came(run, run.params[param].unit);
     return outputs;
   }
 };
 
+// Only where somebody listens, or a gradient has a place in a flat group.
 void hook_gradients(Run& r) {
+  const bool all = r.unit_nodes || r.grad_ready;
   for (uint32_t p = 0; p < r.params.size(); ++p) {
     Param& param = r.params[p];
-    if (!param.trainable() || param.accumulator) continue;
+    if (!param.trainable() || param.accumulator || !(all || param.flat != kNone)) continue;
     param.accumulator = ag::impl::grad_accumulator(param.tensor);
     param.accumulator->add_post_hook(std::make_unique<GradReady>(r, p));
   }
@@ -188,22 +191,24 @@ const lh_unit_calls* set_events(Run& r, const lh_unit_events& e) {
   u.pre_backward = LH_HAS(e.units, Units, pre_backward) ? e.units->pre_backward : nullptr;
   u.post_backward = LH_HAS(e.units, Units, post_backward) ? e.units->post_backward : nullptr;
   r.unit_nodes = u.pre_backward || u.post_backward;
-  if (r.unit_nodes || r.grad_ready) hook_gradients(r);
+  hook_gradients(r);
   forget_backward(r);
   const bool listen = r.unit_nodes || u.pre_forward || u.post_forward;
   r.calls = {sizeof r.calls, 0, &r, listen ? enter : nullptr, listen ? exit : nullptr};
   return &r.calls;
 }
 
-void backward(Run& r, const at::Tensor& loss, double seed) {
-  check_loss(loss);
-  set_seed(r, loss, seed);
+void backward(Run& r, const at::Tensor* loss, double seed) {
+  if (!loss) return settle(r);
+  check_loss(*loss);
+  set_seed(r, *loss, seed);
   Finish finish{r};
-  r.roots[0] = ag::impl::gradient_edge(loss);
+  r.roots[0] = ag::impl::gradient_edge(*loss);
   r.in_backward = true;
   if (r.unit_nodes) open_backward(r, LH_ROOT_UNIT);
   ag::Engine::get_default_engine().execute(r.roots, r.seed, /*keep_graph=*/false, /*create_graph=*/false,
                                            /*accumulate_grad=*/true);
+  if (!r.flats.empty()) settle(r);
   if (!r.unit_nodes) return;
   for (auto u = static_cast<uint32_t>(r.units.size()); u-- > 0;)
     if (r.units[u].opened && !r.units[u].closed) close_backward(r, u);

@@ -64,7 +64,17 @@ Schema make_trainer() {
       key("num_nodes", LH_T_INT, "machines of the run", "1", "1"),
       key("threads", LH_T_INT, "threads of one tensor operation; 0: all cores this process may use", "0", "0",
           "1024"),
+      key("sync_batchnorm", LH_T_BOOL, "batch norm over the batches of all ranks", "false"),
       key("flush_denormal", LH_T_BOOL, "denormal numbers count as zero", "true"),
+  };
+}
+
+Schema make_collective() {
+  return {
+      key("timeout", LH_T_DURATION, "how long an operation waits for the other ranks", "\"10m\"", "\"1ms\""),
+      key("connect_timeout", LH_T_DURATION, "how long the ranks wait for one another at the start", "\"5m\"",
+          "\"1ms\""),
+      key("check", LH_T_BOOL, "compare every call over the ranks; slow, for debugging", "false"),
   };
 }
 
@@ -109,6 +119,7 @@ const Schema& run_keys() {
       text("name", "the run's name; default: the manifest's name without .toml"),
       key("dir", LH_T_PATH, "folder of all runs", "\"runs\""),
       key("seed", LH_T_INT, "seed of every random stream", "42", "0"),
+      key("max_restarts", LH_T_INT, "starts after a failure, each from the last checkpoint", "0", "0"),
       stages(),
   };
   return schema;
@@ -186,9 +197,10 @@ const std::vector<KindTable>& kind_tables() {
 }
 
 const Schema& host_part(std::string_view kind) {
-  static const Schema nothing, optimizer = {table("group", "parameter groups")},
+  static const Schema nothing, collective = make_collective(), optimizer = {table("group", "parameter groups")},
                                logger = on_error("\"warn\""), callback = on_error("\"stop\""),
                                profiler = on_error("\"warn\"");
+  if (kind == "collective") return collective;
   if (kind == "data") return data_keys();
   if (kind == "scheduler") return scheduler_keys();
   if (kind == "checkpointer") return checkpoint_keys();

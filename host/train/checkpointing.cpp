@@ -3,6 +3,7 @@
 //   state_dict/<name>                  parameters, aliases, buffers: as Python's state_dict
 //   optimizer/<parameter>/<slot>       optimizer state by parameter name
 //   lhost/{counters, rng, groups, schedule, metrics, known, state, policies, ...}
+//   lhost/rank_rng/<rank>              the random streams of the ranks behind the first
 // A bare state_dict gives weights; a Lightning file or {"state_dict", "optimizer": opt.state_dict()} gives weights and
 // optimizer state, by index in the order of the parameters.
 #include "base/failure.hpp"
@@ -36,6 +37,7 @@ std::string dtype_text(lh_dtype d) {
   return code + std::to_string(d.bits);
 }
 constexpr double kLoggerSeconds = 30;
+constexpr const char *kWeightsOnly = "weights", *kEverything = "all";  // what rank 0 is about to save
 bool same_dtype(lh_dtype a, lh_dtype b) { return a.code == b.code && a.bits == b.bits; }
 
 }  // namespace
@@ -62,12 +64,10 @@ void Trainer::fill(CheckpointTree& tree, bool weights_only) {
   const auto counter = [&](const char* name, int64_t v) { tree.put({"lhost", "counters", name}, v); };
   counter("epoch", state_.step.epoch + (epoch_done_ ? 1 : 0));
   counter("batch", epoch_done_ ? 0 : boundary_batch_);
+  counter("global_batch", set_.batch_size * topology_.data_count);  // rows of one batch over all ranks
   counter("global_step", state_.step.global_step);
   counter("samples", boundary_samples_);
-  lh_tensor* rng = nullptr;
-  check(engine_->rng_save(run, &rng));
-  tree.put_tensor({"lhost", "rng"}, rng);
-  engine_.tensor.release(rng);
+  fill_random(tree);
   for (size_t g = 0; g < hyper_.size(); ++g)
     tree.put({"lhost", "groups", std::to_string(g), "lr"}, schedule_->base_rates()[g]);
   tree.put({"lhost", "schedule", "total"}, schedule_->total());
@@ -81,6 +81,34 @@ void Trainer::fill(CheckpointTree& tree, bool weights_only) {
   for (const KnownMetric& k : state_.metrics.known()) tree.put({"lhost", "known", k.name}, k.value);
   for (size_t i = 0; i < keepers_.size(); ++i)
     keepers_[i]->save_state(tree, {"lhost", "policies", set_.checkpoints[i].instance});
+  fill_states(tree);
+}
+
+// The random streams of all ranks. With several ranks all of them are here at the same time, but after a failure.
+void Trainer::fill_random(CheckpointTree& tree) {
+  lh_tensor* rng = nullptr;
+  check(engine_->rng_save(handle_.get(), &rng));
+  tree.put_tensor({"lhost", "rng"}, rng);
+  lh_view v{};
+  lh_status s = engine_.tensor.view(rng, &v);
+  const std::string bytes = s ? "" : std::string(static_cast<char*>(v.data) + v.byte_offset, static_cast<size_t>(v.shape[0]));
+  engine_.tensor.release(rng);
+  check(s);
+  if (ranks_.alone() || saving_alone_) return;
+  const std::vector<std::string> all = ranks_.gather(bytes);
+  for (size_t r = 1; r < all.size(); ++r) {
+    lh_tensor* copy = nullptr;
+    const auto n = static_cast<int64_t>(all[r].size());
+    check(engine_.tensor.empty(handle_.get(), {LH_DEVICE_CPU, 0}, {LH_DT_UINT, 8, 1}, &n, 1, 0, &copy));
+    s = engine_.tensor.view(copy, &v);
+    if (!s) std::memcpy(static_cast<char*>(v.data) + v.byte_offset, all[r].data(), all[r].size());
+    tree.put_tensor({"lhost", "rank_rng", std::to_string(r)}, copy);
+    engine_.tensor.release(copy);
+    check(s);
+  }
+}
+
+void Trainer::fill_states(CheckpointTree& tree) {
   const auto state = [&](const auto& c) {
     if (c) tree.save_state({"lhost", "state", c.identity().instance}, c);
   };
@@ -102,7 +130,31 @@ void Trainer::fill(CheckpointTree& tree, bool weights_only) {
   else log(Level::warning, "a logger did not come back in time: its position is not in this checkpoint");
 }
 
+bool Trainer::may_save_at(int64_t global_step) const {
+  return std::any_of(set_.checkpoints.begin(), set_.checkpoints.end(), [&](const CheckpointPolicy& p) {
+    return p.every_n_steps && global_step % *p.every_n_steps == 0;
+  });
+}
+
+// Rank 0 says before each file what it takes, and at the end that there are no more. The others wait for it however
+// long its disk needs.
+void Trainer::save_point(const std::function<void(CheckpointKeeper&)>& visit) {
+  if (set_.checkpoints.empty()) return;
+  if (ranks_.first()) {
+    for (auto& k : keepers_) visit(*k);
+    ranks_.broadcast("");
+    return;
+  }
+  for (;;) {
+    const std::string what = ranks_.broadcast("", /*patient=*/true);
+    if (what.empty()) return;
+    CheckpointTree unused(engine_);
+    fill(unused, what == kWeightsOnly);
+  }
+}
+
 void Trainer::write_checkpoint(size_t policy, const std::string& path, bool weights_only) {
+  if (!saving_alone_) ranks_.broadcast(weights_only ? kWeightsOnly : kEverything);
   if (profile_mask_ >> LH_SPAN_CHECKPOINT & 1) profile(LH_SPAN_CHECKPOINT, true);
   CheckpointTree tree(engine_);
   fill(tree, weights_only);
@@ -142,6 +194,27 @@ void Trainer::restore(const CheckpointTree& tree) {
   if (!restored_)
     log(Level::warning,
         resume_file_ + " holds weights only: counters, data position and random numbers start anew");
+}
+
+// Another number of ranks, or another batch size: the place in the epoch is kept in samples.
+void Trainer::restore_position(const CheckpointTree& tree) {
+  lh_step& step = state_.step;
+  const int64_t now = set_.batch_size * topology_.data_count;
+  const int64_t then = tree.integer({"lhost", "counters", "global_batch"}, now);
+  if (then == now || step.batch == 0) return;
+  const int64_t rows = step.batch * then;
+  if (rows % now != 0)
+    throw Failure(Exit::usage, resume_file_ + " was written after " + grouped(rows) +
+                                   " samples of an epoch, in batches of " + std::to_string(then) +
+                                   " over all ranks; batches of " + std::to_string(now) +
+                                   " do not meet that place. Choose ranks x batch_size that divides it, or go on "
+                                   "from a checkpoint of an epoch's end");
+  step.batch = boundary_batch_ = rows / now;
+  if (ranks_.first())
+    log(Level::warning, "the epoch goes on after " + grouped(rows) + " samples: batch " +
+                            std::to_string(step.batch) + " of " + std::to_string(epoch_batches_) +
+                            " now, with " + std::to_string(now) + " instead of " + std::to_string(then) +
+                            " samples in each");
 }
 
 // Everything is compared before anything is touched.
@@ -193,6 +266,7 @@ void Trainer::restore_progress(const CheckpointTree& tree) {
   if (step.epoch < 0 || step.batch < 0 || step.global_step < 0 || step.samples < 0)
     throw Failure(Exit::failed,
                   resume_file_ + " holds negative counters: it was not written by lhost, or is damaged");
+  restore_position(tree);
   mid_epoch_ = step.batch > 0;
   const int64_t max_epochs = state_.info.max_epochs;
   if ((max_epochs >= 0 && step.epoch + (mid_epoch_ ? 1 : 0) > max_epochs) ||
@@ -206,7 +280,9 @@ void Trainer::restore_progress(const CheckpointTree& tree) {
     throw Failure(Exit::usage, resume_file_ + " was written after batch " + std::to_string(step.batch) +
                                    " of an epoch that now has " + std::to_string(epoch_batches_) +
                                    " batches; use the same data, batch size and limits as that run");
-  if (const TreeLeaf* rng = tree.find({"lhost", "rng"});
+  const TreePath stream = ranks_.first() ? TreePath{"lhost", "rng"}
+                                         : TreePath{"lhost", "rank_rng", std::to_string(ranks_.rank())};
+  if (const TreeLeaf* rng = tree.find(stream);
       rng && rng->kind == LH_LEAF_TENSOR && rng->shape.size() == 1)
     restored_rng_.assign(static_cast<const char*>(rng->data),
                          static_cast<const char*>(rng->data) + rng->shape[0]);
@@ -234,7 +310,7 @@ void Trainer::restore_progress(const CheckpointTree& tree) {
       saved.push_back({name, static_cast<uint32_t>(integer("flags")), static_cast<int32_t>(integer("reduce")),
                        values->lf[0], values->lf[1], integer("count")});
   }
-  state_.metrics.load_epoch(saved);
+  if (ranks_.first()) state_.metrics.load_epoch(saved);  // they are those of all ranks
   for (const std::string& name : tree.children({"lhost", "known"}))
     state_.metrics.restore_known(name, tree.number({"lhost", "known", name}, 0), 0);
   const auto state = [&](const auto& c) {
@@ -245,18 +321,25 @@ void Trainer::restore_progress(const CheckpointTree& tree) {
   for (const Callback& c : c_.callbacks) state(c);
 }
 
-// For test and predict after fit: the best checkpoint, without a monitor the last one.
+// For test and predict after fit: the best checkpoint, without a monitor the last one. Rank 0 knows which.
 std::string Trainer::load_saved_weights() {
-  for (size_t i = 0; i < keepers_.size(); ++i) {
+  std::string file, label, policy;
+  for (size_t i = 0; i < keepers_.size() && file.empty(); ++i) {
     const auto best = keepers_[i]->best();
     if (!best) continue;
-    CheckpointTree tree(engine_);
-    tree.load(c_.checkpointers[i], run_folder_ + "/" + best->file);
-    restore_weights(tree);
-    if (keepers_[i]->policy().monitor.empty()) return "last checkpoint";
-    return std::isnan(best->value.value_or(std::nan(""))) ? "a checkpoint, none is best" : "best checkpoint";
+    file = run_folder_ + "/" + best->file;
+    policy = std::to_string(i);
+    label = keepers_[i]->policy().monitor.empty()               ? "last checkpoint"
+            : std::isnan(best->value.value_or(std::nan(""))) ? "a checkpoint, none is best"
+                                                                : "best checkpoint";
   }
-  return "";
+  file = ranks_.broadcast(file);
+  if (file.empty()) return "";
+  policy = ranks_.broadcast(policy);
+  CheckpointTree tree(engine_);
+  tree.load(c_.checkpointers[std::stoul(policy)], file);
+  restore_weights(tree);
+  return ranks_.broadcast(label);
 }
 
 }  // namespace lhost

@@ -8,6 +8,9 @@
 namespace lhost {
 namespace {
 
+// Batches of an evaluation between two questions whether any rank got a signal.
+constexpr int64_t kAgreeEvery = 16;
+
 constexpr int32_t kSplitOf[] = {LH_SPLIT_TRAIN, LH_SPLIT_VAL, LH_SPLIT_TEST, LH_SPLIT_PREDICT};
 
 // Training goes on exactly as if there had been no evaluation: modules' modes, gradient recording, counters, random
@@ -83,6 +86,7 @@ void Trainer::pass(int32_t stage, int64_t batch_limit, bool sanity) {
   const std::vector<KnownMetric> known = state_.metrics.take_known();
   state_.metrics.set_stage(stage);
   state_.metrics.begin_evaluation();
+  if (c_.strategy->eval_start) check(c_.strategy->eval_start(c_.strategy.self()));
   data.start(splits_[split].samples, step.epoch, 0, batch_limit);
   state_.info.batches = data.batches();
   state_.info.samples = data.total_rows();
@@ -90,12 +94,14 @@ void Trainer::pass(int32_t stage, int64_t batch_limit, bool sanity) {
   emit(LH_EVENT(stage, LH_ON_START));
   while ((batch_ = data.next()) != nullptr) {
     if (heard(LH_EVENT(stage, LH_ON_BATCH_START))) emit(LH_EVENT(stage, LH_ON_BATCH_START));
+    state_.metrics.set_counted(batch_->counted != 0);
     run_program(evaluation_[stage]);
     if (!sanity) post_record(state_.metrics.step_values());
     ++step.batch;
     if (heard(LH_EVENT(stage, LH_ON_BATCH_END))) emit(LH_EVENT(stage, LH_ON_BATCH_END));
     state_.predictions = nullptr;
     state_.n_predictions = 0;
+    if (step.batch % kAgreeEvery == 0) agree();
     poll_signal();
   }
   emit_model(LH_EVENT(stage, LH_ON_END));

@@ -1,6 +1,5 @@
 // host/train/loop.cpp - epochs, accumulation windows, records.
 #include "base/log.hpp"
-#include "base/signals.hpp"
 #include "base/terminal.hpp"
 #include "base/text.hpp"
 #include "train/trainer.hpp"
@@ -9,8 +8,6 @@
 #include <ctime>
 
 namespace lhost {
-
-bool Trainer::pending_signal_seen() { return pending_signal != 0; }
 
 void Trainer::post_record(std::vector<Scalar> scalars) {
   if (log_writer_.empty() || scalars.empty()) return;
@@ -27,7 +24,7 @@ bool Trainer::minima_met() const {
 bool Trainer::finished() const {
   const int64_t max_epochs = state_.info.max_epochs;
   return (max_epochs >= 0 && state_.step.epoch >= max_epochs) ||
-         (set_.max_steps >= 0 && state_.step.global_step >= set_.max_steps) || (state_.stop && minima_met());
+         (set_.max_steps >= 0 && state_.step.global_step >= set_.max_steps) || (stopping() && minima_met());
 }
 
 void Trainer::apply_schedule() {
@@ -84,7 +81,7 @@ void Trainer::train_epoch() {
   state_.metrics.epoch_values();
   warn_of_divergence();
   const bool due = complete && (step.epoch + 1) % set_.val_every_epochs == 0;
-  const bool before_stop = !complete && state_.stop;  // one validation of what is left, if none was due
+  const bool before_stop = !complete && stopping();  // one validation of what is left, if none was due
   if (can_validate() && (due || before_stop)) {
     evaluate(kValidate, stage_batches(LH_SPLIT_VAL), false);
     validated_ = true;
@@ -97,8 +94,9 @@ void Trainer::train_epoch() {
     if (!schedule_->by_step()) apply_schedule();  // before the checkpoint of that epoch
     --step.epoch;
   }
-  for (auto& k : keepers_) k->at_epoch_end(moment());
+  save_point([&](CheckpointKeeper& k) { k.at_epoch_end(moment()); });
   epoch_done_ = false;
+  agree();
   if (complete) {
     ++step.epoch;
     step.batch = boundary_batch_ = 0;
@@ -131,6 +129,7 @@ bool Trainer::train_batches() {
     step.last_micro = step.micro + 1 == step.micro_count;
     const auto rows = static_cast<double>(train.global_rows(step.batch));
     seed_ = static_cast<double>(batch_->counted * topology_.data_count) / window_rows_;
+    state_.metrics.set_counted(batch_->counted != 0);
     run_program(micro_);
     step.samples += static_cast<int64_t>(rows);
     ++step.batch;
@@ -141,11 +140,10 @@ bool Trainer::train_batches() {
     if (heard(LH_EVENT(LH_STAGE_FIT, LH_ON_BATCH_END))) emit(LH_EVENT(LH_STAGE_FIT, LH_ON_BATCH_END));
     if (step_span) profile(LH_SPAN_STEP, false);
     if (!boundary) continue;
-    if (stepped)
-      for (auto& k : keepers_) k->at_step(moment());
+    if (stepped && may_save_at(step.global_step)) save_point([&](CheckpointKeeper& k) { k.at_step(moment()); });
     poll_signal();
     if (step.batch == epoch_batches_) break;
-    if (step.global_step == set_.max_steps || (state_.stop && minima_met())) return false;
+    if (step.global_step == set_.max_steps || (stopping() && minima_met())) return false;
   }
   return true;
 }
@@ -163,23 +161,33 @@ void Trainer::begin_window() {
   window_has_gradient_ = false;
 }
 
+// One rank's skipped batch is everybody's, where that is the whole window; of a longer one its rows are left out.
+bool Trainer::window_makes_a_step() const {
+  const bool skipped = !ranks_.alone() && state_.step.micro_count == 1 && votes_[kSkips] > 0;
+  return window_has_gradient_ && !skipped;
+}
+
 // false: the model skipped all of it, there was no optimizer step.
 bool Trainer::finish_window() {
   lh_step& step = state_.step;
   step.micro = 0;
-  if (window_has_gradient_) [[likely]] {
+  if (window_has_gradient_ || !ranks_.alone()) run_program(sync_);
+  const bool steps = window_makes_a_step();
+  if (steps) [[likely]] {
     window_scale_ = 1;
-    if (window_mode_ == 2) window_scale_ = 1 / window_weight_;
+    if (window_mode_ == 2) window_scale_ = static_cast<double>(topology_.data_count) / window_weight_;
     else if (window_skipped_ > 0) window_scale_ = window_rows_ / (window_rows_ - window_skipped_);
     if (loss_scale_ != 1) window_scale_ /= loss_scale_;
     run_program(window_);
     if (schedule_->by_step() && !schedule_->constant()) apply_schedule();
     if (set_.log_every > 0 && step.global_step % set_.log_every == 0)
       post_record(state_.metrics.step_values());
+  } else if (window_has_gradient_) {
+    check(engine_->drop_grads(handle_.get()));
   }
   boundary_batch_ = step.batch;
   boundary_samples_ = step.samples;
-  return window_has_gradient_;
+  return steps;
 }
 
 }  // namespace lhost

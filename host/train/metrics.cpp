@@ -1,11 +1,14 @@
 #include "train/metrics.hpp"
 
 #include "kinds/component.hpp"
+#include "train/ranks.hpp"
 #include "train/settings.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <map>
 
 namespace lhost {
 
@@ -71,8 +74,8 @@ void Metrics::accumulate(const Metric& m, Accumulator& a, double value, double w
 void Metrics::add(Metric& m, double value, double weight) {
   Accumulator& a = m.of[part()];
   a.last = value;
-  a.fresh = true;
-  if (on_epoch(m, part())) accumulate(m, a, value, weight);
+  a.fresh = a.seen = true;
+  if (counted_ && on_epoch(m, part())) accumulate(m, a, value, weight);
 }
 
 lh_status Metrics::log(uint32_t id, lh_tensor* scalar, double weight) {
@@ -96,8 +99,8 @@ lh_status Metrics::log(uint32_t id, lh_tensor* scalar, double weight) {
   }
   lh_tensor* kept = nullptr;
   if (lh_status s = engine_.tensor.retain(scalar, &kept)) return s;
-  a.pending.push_back({kept, weight});
-  a.fresh = true;
+  a.pending.push_back({kept, weight, counted_});
+  a.fresh = a.seen = true;
   return nullptr;
 }
 
@@ -116,7 +119,7 @@ void Metrics::settle(Metric& m, int part) {
     check(engine_.ops.to_host(p.handle, &value));
     engine_.tensor.release(p.handle);
     a.last = value;
-    if (on_epoch(m, part)) accumulate(m, a, value, p.weight);
+    if (p.counted && on_epoch(m, part)) accumulate(m, a, value, p.weight);
   }
   a.pending.clear();
 }
@@ -124,6 +127,92 @@ void Metrics::settle(Metric& m, int part) {
 double Metrics::reduced(const Metric& m, const Accumulator& a) {
   if (m.reduce != LH_MEAN) return a.value;
   return a.weight != 0 ? a.value / a.weight : std::numeric_limits<double>::quiet_NaN();
+}
+
+void Metrics::merge(int32_t reduce, Accumulator& into, const Accumulator& other) {
+  if (other.count == 0) return;
+  const bool smaller = other.value < into.value || std::isnan(other.value);
+  const bool larger = other.value > into.value || std::isnan(other.value);
+  if (reduce == LH_METRIC_MIN || reduce == LH_METRIC_MAX) {
+    if (into.count == 0 || (reduce == LH_METRIC_MIN ? smaller : larger)) into.value = other.value;
+  } else {
+    into.value += other.value;
+  }
+  into.weight += other.weight;
+  into.count += other.count;
+}
+
+namespace {
+
+struct Line {  // one metric of one rank, on its way
+  double value, weight;
+  int64_t count;
+};
+
+void write_line(std::string& text, const std::string& name, const Line& line) {
+  const auto length = static_cast<uint32_t>(name.size());
+  text.append(reinterpret_cast<const char*>(&length), sizeof length).append(name);
+  text.append(reinterpret_cast<const char*>(&line), sizeof line);
+}
+
+std::map<std::string, Line> read_lines(const std::string& text) {
+  std::map<std::string, Line> lines;
+  for (size_t at = 0; at < text.size();) {
+    uint32_t length = 0;
+    std::memcpy(&length, text.data() + at, sizeof length);
+    const std::string name = text.substr(at + sizeof length, length);
+    at += sizeof length + length;
+    std::memcpy(&lines[name], text.data() + at, sizeof(Line));
+    at += sizeof(Line);
+  }
+  return lines;
+}
+
+// Every rank finds the same first difference, and says the same.
+void check_names(const std::vector<std::map<std::string, Line>>& ranks) {
+  for (size_t has = 0; has < ranks.size(); ++has)
+    for (const auto& [name, line] : ranks[has])
+      for (size_t lacks = 0; lacks < ranks.size(); ++lacks)
+        if (!ranks[lacks].count(name))
+          throw ComponentFailure(PluginError{
+              LH_FAILED_PRECONDITION, "metrics", "epoch",
+              "the metric \"" + name + "\" was logged on rank " + std::to_string(has) + ", but not on rank " +
+                  std::to_string(lacks) + "; log the same metrics on every rank"});
+}
+
+}  // namespace
+
+// The values of each metric over all ranks, matched by name, added in rank order.
+std::vector<Metrics::Accumulator> Metrics::over_ranks(int part, bool strict) {
+  std::vector<Accumulator> out(metrics_.size());
+  std::string mine;
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    Metric& m = metrics_[i];
+    if (!on_epoch(m, part)) continue;
+    settle(m, part);
+    const Accumulator& a = m.of[part];
+    out[i].value = a.value;
+    out[i].weight = a.weight;
+    out[i].count = a.count;
+    if (a.seen) write_line(mine, m.name, {a.value, a.weight, a.count});
+  }
+  if (!ranks_ || ranks_->alone()) return out;
+  std::vector<std::map<std::string, Line>> all;
+  for (const std::string& text : ranks_->gather(mine)) all.push_back(read_lines(text));
+  if (strict) check_names(all);
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    out[i] = {};
+    for (const auto& rank : all) {
+      const auto line = rank.find(metrics_[i].name);
+      if (line == rank.end()) continue;
+      Accumulator other;
+      other.value = line->second.value;
+      other.weight = line->second.weight;
+      other.count = line->second.count;
+      merge(metrics_[i].reduce, out[i], other);
+    }
+  }
+  return out;
 }
 
 // In the test stage a leading "val_" becomes "test_": the same model code names both.
@@ -157,10 +246,10 @@ std::vector<Scalar> Metrics::step_values() {
 
 std::vector<Scalar> Metrics::epoch_values() {
   std::vector<Scalar> out;
-  for (Metric& m : metrics_) {
-    Accumulator& a = m.of[part()];
-    if (!on_epoch(m, part())) continue;
-    settle(m, part());
+  const std::vector<Accumulator> all = over_ranks(part(), true);
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    const Metric& m = metrics_[i];
+    const Accumulator& a = all[i];
     if (a.count == 0) continue;
     const std::string name = shown_name(m.name);
     const bool both = on_step(m, part());
@@ -201,11 +290,10 @@ void Metrics::clear(int part) {
 
 std::vector<Metrics::Saved> Metrics::save_epoch() {
   std::vector<Saved> out;
-  for (Metric& m : metrics_) {
-    settle(m, kTrain);
-    const Accumulator& a = m.of[kTrain];
-    if (a.count) out.push_back({m.name, m.flags, m.reduce, a.value, a.weight, a.count});
-  }
+  const std::vector<Accumulator> all = over_ranks(kTrain, false);
+  for (size_t i = 0; i < metrics_.size(); ++i)
+    if (const Accumulator& a = all[i]; a.count)
+      out.push_back({metrics_[i].name, metrics_[i].flags, metrics_[i].reduce, a.value, a.weight, a.count});
   return out;
 }
 
@@ -215,6 +303,7 @@ void Metrics::load_epoch(const std::vector<Saved>& saved) {
     a.value = s.value;
     a.weight = s.weight;
     a.count = s.count;
+    a.seen = true;
   }
 }
 

@@ -11,6 +11,8 @@
 
 namespace lhost {
 
+class Ranks;
+
 struct Scalar {
   std::string name;
   double value;
@@ -29,6 +31,13 @@ class Metrics {
   uint32_t declare(std::string_view name, uint32_t flags, int32_t reduce);  // throws ComponentFailure
   lh_status log(uint32_t id, lh_tensor* scalar, double weight);
   lh_status log_number(uint32_t id, double value, double weight);
+
+  // Values of an epoch are reduced over these ranks: then epoch_values and save_epoch are called by all of them together.
+  void set_ranks(Ranks* ranks) { ranks_ = ranks; }
+  // false: the running batch only keeps the others company; what is logged is in no value.
+  void set_counted(bool counted) { counted_ = counted; }
+  // The step's value of a metric where the ranks have agreed on one.
+  void set_last(uint32_t id, double value) { metrics_[id].of[part()].last = value; }
 
   void set_stage(int32_t stage) { stage_ = stage; }
   void begin_epoch() { clear(kTrain); }
@@ -63,10 +72,12 @@ class Metrics {
   struct Pending {  // still on a device
     lh_tensor* handle;
     double weight;
+    bool counted;
   };
   struct Accumulator {
     double last = 0, value = 0, weight = 0;
     int64_t count = 0;
+    bool seen = false;   // logged since the last clear, counted or not
     bool fresh = false;  // logged since the last step record
     std::vector<Pending> pending;
   };
@@ -86,10 +97,14 @@ class Metrics {
   void know(const std::string& name, double value, uint32_t flags);
   std::string shown_name(const std::string& name) const;
   static double reduced(const Metric& m, const Accumulator& a);
+  static void merge(int32_t reduce, Accumulator& into, const Accumulator& other);
+  std::vector<Accumulator> over_ranks(int part, bool strict);
 
   const Engine& engine_;
   std::vector<Metric> metrics_;
   std::vector<KnownMetric> known_;
+  Ranks* ranks_ = nullptr;  // NULL: there is one rank
+  bool counted_ = true;
   int32_t stage_ = 0;
 };
 

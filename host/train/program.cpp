@@ -54,7 +54,7 @@ struct Steps {
   }
   // The loss is seeded with this micro-batch's part in its window: rows / rows of the window. Weights that only the
   // model knows cannot be summed beforehand: then the seed is the weight, and the window's end divides once.
-  static lh_status backward(T& t) {
+  static lh_status weigh(T& t) {
     if (!t.out_.loss) [[unlikely]] {
       t.window_skipped_ += static_cast<double>(t.batch_->counted);
       return nullptr;
@@ -71,10 +71,32 @@ struct Steps {
             "weighted(loss, w) from all of them or from none");
       t.window_mode_ = mode;
     }
-    const double seed = mode == 2 ? t.out_.weight : t.seed_;
-    t.window_weight_ += t.out_.weight;
+    if (mode == 2) t.seed_ = t.batch_->counted ? t.out_.weight : 0;
+    t.window_weight_ += mode == 2 ? t.seed_ : 0;
     t.window_has_gradient_ = true;
-    return t.engine_->backward(t.handle_.get(), t.out_.loss, seed * t.loss_scale_);
+    return nullptr;
+  }
+  // Before backward of the window's last micro-batch, in which the last bucket may leave.
+  static lh_status vote(T& t) {
+    if (!t.state_.step.last_micro) return nullptr;
+    double* v = t.votes_;
+    t.put_wishes();
+    v[T::kSkippedRows] = t.window_skipped_;
+    v[T::kWeight] = t.window_weight_;
+    v[T::kGradients] = t.window_has_gradient_ ? 1 : 0;
+    v[T::kSkips] = t.out_.loss ? 0 : 1;
+    v[T::kLoss] = v[T::kLossWeight] = 0;
+    if (!t.out_.loss || !t.batch_->counted) return nullptr;
+    double loss = 0;
+    lh_bool ready = 0;
+    if (lh_status s = t.engine_->scalar(t.out_.loss, &loss, &ready)) return s;
+    if (!ready) return nullptr;
+    v[T::kLossWeight] = t.out_.weight > 0 ? t.out_.weight : static_cast<double>(t.batch_->counted);
+    v[T::kLoss] = loss * v[T::kLossWeight];
+    return nullptr;
+  }
+  static lh_status backward(T& t) {
+    return t.engine_->backward(t.handle_.get(), t.out_.loss, t.seed_ * t.loss_scale_);
   }
   static lh_status read_loss_scale(T& t) {
     t.loss_scale_ = t.c_.precision->loss_scale(t.c_.precision.self());
@@ -93,6 +115,20 @@ struct Steps {
   // ---- every optimizer step
   static lh_status sync_grads(T& t) {
     return t.c_.strategy->sync_grads(t.c_.strategy.self(), &t.state_.step);
+  }
+  static lh_status sum_votes(T& t) {
+    return answer("agree", [&] { t.ranks_.all_reduce(t.votes_tensor_, LH_REDUCE_SUM); });
+  }
+  // From here on the window's numbers are those of all ranks.
+  static lh_status count_votes(T& t) {
+    const double* v = t.votes_;
+    t.read_wishes();
+    t.window_skipped_ = v[T::kSkippedRows];
+    t.window_weight_ = v[T::kWeight];
+    t.window_has_gradient_ = v[T::kGradients] > 0;
+    if (v[T::kLossWeight] > 0)
+      t.state_.metrics.set_last(t.loss_metric_, v[T::kLoss] / v[T::kLossWeight]);
+    return nullptr;
   }
   static lh_status scale_window(T& t) {
     return t.window_scale_ == 1 ? nullptr : t.engine_->scale_grads(t.handle_.get(), t.window_scale_);
@@ -150,16 +186,24 @@ void Trainer::compile() {
   add(m, p.leave, "the precision backend", Steps::leave);
   add(m, profiled(LH_SPAN_FORWARD), "the profiler", Steps::end_span<LH_SPAN_FORWARD>);
   add(m, p.loss_scale, "the precision backend", Steps::read_loss_scale);
+  add(m, true, "the loss", Steps::weigh);
+  add(m, !ranks_.alone(), "the votes", Steps::vote);
   add(m, profiled(LH_SPAN_BACKWARD), "the profiler", Steps::begin_span<LH_SPAN_BACKWARD>);
   add(m, true, "backward", Steps::backward);
   add(m, profiled(LH_SPAN_BACKWARD), "the profiler", Steps::end_span<LH_SPAN_BACKWARD>);
   add(m, s.after_backward, "the strategy", Steps::after_backward);
   add(m, true, "the metrics", Steps::log_loss);
 
+  Program& y = sync_;
+  const bool votes = !ranks_.alone() && !(topology_.flags & LH_CARRIES_VOTES);
+  const bool timed = profiled(LH_SPAN_SYNC) && (s.sync_grads || votes);
+  add(y, timed, "the profiler", Steps::begin_span<LH_SPAN_SYNC>);
+  add(y, s.sync_grads, "the strategy", Steps::sync_grads);
+  add(y, votes, "the votes", Steps::sum_votes);
+  add(y, timed, "the profiler", Steps::end_span<LH_SPAN_SYNC>);
+  add(y, !ranks_.alone(), "the votes", Steps::count_votes);
+
   Program& w = window_;
-  add(w, s.sync_grads && profiled(LH_SPAN_SYNC), "the profiler", Steps::begin_span<LH_SPAN_SYNC>);
-  add(w, s.sync_grads, "the strategy", Steps::sync_grads);
-  add(w, s.sync_grads && profiled(LH_SPAN_SYNC), "the profiler", Steps::end_span<LH_SPAN_SYNC>);
   add(w, true, "the engine", Steps::scale_window);
   add(w, hears(LH_ON_BEFORE_STEP), "a hook", Steps::emit<LH_EVENT(LH_STAGE_FIT, LH_ON_BEFORE_STEP)>);
   add(w, profiled(LH_SPAN_OPTIMIZER), "the profiler", Steps::begin_span<LH_SPAN_OPTIMIZER>);

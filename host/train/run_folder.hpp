@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace lhost {
 
@@ -13,7 +14,11 @@ class FolderLock {
  public:
   explicit FolderLock(const std::string& run_folder);
   ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
+  FolderLock(FolderLock&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
+  FolderLock& operator=(FolderLock&& o) noexcept {
+    std::swap(fd_, o.fd_);
+    return *this;
+  }
 
  private:
   int fd_;

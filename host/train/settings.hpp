@@ -56,6 +56,12 @@ struct Settings {
   bool clip_by_value = false;
   int64_t log_every = 50, val_every_epochs = 1, sanity_batches = 2;
   int32_t threads = 0;
+  std::vector<int64_t> devices;  // of this machine, by local rank; empty: "auto"
+  int64_t num_nodes = 1;
+  bool sync_batchnorm = false;
+  int64_t max_restarts = 0;
+  double timeout_s = 600, connect_timeout_s = 300;  // of the collective
+  bool check_collectives = false;
   bool flush_denormal = true;
 
   int64_t batch_size = 32;

@@ -13,14 +13,10 @@
 namespace lhost {
 
 void Trainer::set_up() {
-  const lh_launch_spec spec{sizeof(lh_launch_spec), 0, 1, 1};
-  check(c_.launcher->env(c_.launcher.self(), &spec, &state_.env));
-  if (state_.env.world_size != 1)
-    throw Failure(Exit::usage, "the launcher \"" + c_.launcher.identity().name +
-                                   "\" says that this is one of " + std::to_string(state_.env.world_size) +
-                                   " ranks; this version trains with one");
+  state_.metrics.set_ranks(&ranks_);
+  make_votes();
   lh_device device{};
-  check(c_.accelerator->open(c_.accelerator.self(), 0, &device));
+  check(c_.accelerator->open(c_.accelerator.self(), device_index(), &device));
   policy_.size = sizeof policy_;
   check(c_.precision->policy(c_.precision.self(), &policy_));
   describe_data();
@@ -40,13 +36,37 @@ void Trainer::set_up() {
   for (size_t i = 0; i < c_.checkpointers.size(); ++i)
     if (keepers_.size() > i && restored_)
       keepers_[i]->load_state(tree, {"lhost", "policies", set_.checkpoints[i].instance});
-  if (!owns_folder_) write_atomically(run_folder_ + "/manifest.resolved.toml", set_.manifest);
+  if (!owns_folder_ && ranks_.first())
+    write_atomically(run_folder_ + "/manifest.resolved.toml", set_.manifest);
   owns_folder_ = true;
+  if (!ranks_.first() && restored_rng_.empty()) check(engine_->seed(handle_.get(), rank_seed()));
   subscribe();
   open_loggers(restored_ ? &tree : nullptr);
   compile();
   if (fits) loss_metric_ = state_.metrics.declare("loss", LH_ON_STEP | LH_PROG_BAR, LH_MEAN);
   print_header();
+}
+
+void Trainer::make_votes() {
+  const int64_t shape[] = {kVotes};
+  check(engine_.tensor.empty(handle_.get(), {LH_DEVICE_CPU, 0}, {LH_DT_FLOAT, 64, 1}, shape, 1,
+                             LH_EMPTY_ZEROED, &votes_tensor_));
+  lh_view v{};
+  check(engine_.tensor.view(votes_tensor_, &v));
+  votes_ = reinterpret_cast<double*>(static_cast<char*>(v.data) + v.byte_offset);
+}
+
+uint32_t Trainer::device_index() const {
+  const auto rank = static_cast<size_t>(state_.env.local_rank);
+  return static_cast<uint32_t>(rank < set_.devices.size() ? set_.devices[rank] : state_.env.local_rank);
+}
+
+// The model is built from the run's seed on every rank; from there on each has a stream of its own (splitmix64).
+uint64_t Trainer::rank_seed() const {
+  uint64_t z = set_.seed + 0x9e3779b97f4a7c15u * static_cast<uint64_t>(ranks_.rank());
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
 }
 
 // ---- data
@@ -149,8 +169,8 @@ Feed& Trainer::feed(int32_t split) {
 void Trainer::lay_out_model() {
   lh_run* run = handle_.get();
   check(engine_->adopt_model(run, &c_.model.table(), c_.model.self(), &policy_));
-  lh_setup setup{sizeof(lh_setup), 0, &state_.env, &collective_of_one(), collective_of_one_self(),
-                 set_.accumulate, nullptr};
+  lh_setup setup{sizeof(lh_setup), 0,           &state_.env, &ranks_.table(), ranks_.self(),
+                 set_.accumulate,  votes_tensor_};
   topology_ = {sizeof(lh_topology), 0, state_.env.rank, state_.env.world_size};
   const lh_strategy_v0& s = c_.strategy.table();
   lh_strategy* self = c_.strategy.self();
@@ -232,7 +252,7 @@ void Trainer::make_groups() {
 
 void Trainer::make_schedule() {
   epoch_batches_ = stage_batches(LH_SPLIT_TRAIN);
-  if (!set_.max_epochs && set_.max_steps < 0)
+  if (!set_.max_epochs && set_.max_steps < 0 && ranks_.first())
     log(Level::warning,
         "trainer.max_epochs is not set: training ends after 1000 epochs; set it, -1 means no limit");
   state_.info.max_epochs = set_.max_epochs.value_or(set_.max_steps < 0 ? 1000 : -1);
@@ -258,7 +278,7 @@ void Trainer::make_schedule() {
                         (c_.model->validation_step ? "there is no validation data, or limit_val_batches is 0"
                                                    : "the model has no validation_step") +
                         "; add it, or monitor another metric");
-  for (size_t i = 0; i < c_.checkpointers.size(); ++i) {
+  for (size_t i = 0; ranks_.first() && i < c_.checkpointers.size(); ++i) {
     const Checkpointer& c = c_.checkpointers[i];
     keepers_.push_back(std::make_unique<CheckpointKeeper>(
         set_.checkpoints[i], run_folder_, std::string(view(c->suffix(c.self()))),

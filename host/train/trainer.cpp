@@ -27,11 +27,13 @@ const char* split_name(int32_t split) {
   return names[split];
 }
 
-Trainer::Trainer(const Engine& engine, RunHandle& handle, Components& components, const Settings& settings,
-                 std::string run_folder, const std::string& resume_file, bool continues)
+Trainer::Trainer(const Engine& engine, RunHandle& handle, Ranks& ranks, Components& components,
+                 const Settings& settings, std::string run_folder, const std::string& resume_file,
+                 bool continues)
     : engine_(engine),
       handle_(handle),
       state_(handle.state()),
+      ranks_(ranks),
       c_(components),
       set_(settings),
       run_folder_(std::move(run_folder)),
@@ -43,7 +45,7 @@ Trainer::Trainer(const Engine& engine, RunHandle& handle, Components& components
   result_.run_folder = run_folder_;
 }
 
-Trainer::~Trainer() = default;
+Trainer::~Trainer() { engine_.tensor.release(votes_tensor_); }
 
 void Trainer::profile(int32_t span, bool begin) {
   timespec t{};
@@ -111,7 +113,8 @@ void Trainer::run_stage(int32_t stage) {
       const int32_t split = stage;  // stage and split have the same numbers
       const int64_t batches = stage_batches(split);
       evaluate(stage, batches, false);
-      r.samples = std::min(static_cast<int64_t>(splits_[split].samples.size()), batches * set_.batch_size);
+      r.samples = std::min(static_cast<int64_t>(splits_[split].samples.size()),
+                           batches * set_.batch_size * topology_.data_count);
       if (stage == kValidate)
         for (const KnownMetric& k : state_.metrics.known()) result_.last[k.name] = k.value;
     }
@@ -147,9 +150,10 @@ std::string Trainer::shown(const std::string& path) {
 
 std::string Trainer::place() const {
   if (!failed_place_.empty()) return failed_place_;
-  std::string s = "epoch " + std::to_string(state_.step.epoch) + ", batch " +
+  const std::string who = ranks_.alone() ? "" : "rank " + std::to_string(ranks_.rank()) + ", ";
+  std::string s = who + "epoch " + std::to_string(state_.step.epoch) + ", batch " +
                   std::to_string(state_.step.batch) + ", step " + std::to_string(state_.step.global_step);
-  if (stage_ != kFit) s = std::string(stage_name(stage_)) + ", batch " + std::to_string(state_.step.batch);
+  if (stage_ != kFit) s = who + std::string(stage_name(stage_)) + ", batch " + std::to_string(state_.step.batch);
   return s;
 }
 
@@ -158,9 +162,10 @@ void Trainer::interrupt() {
     Exit code;
     const char *verb, *signal;
   };
-  const Ending end = pending_signal == SIGTERM  ? Ending{Exit::terminated, "terminated", "SIGTERM"}
-                     : pending_signal == SIGHUP ? Ending{Exit::hung_up, "hung up", "SIGHUP"}
-                                                : Ending{Exit::interrupted, "interrupted", "SIGINT"};
+  const int sig = signal_seen();
+  const Ending end = sig == SIGTERM  ? Ending{Exit::terminated, "terminated", "SIGTERM"}
+                     : sig == SIGHUP ? Ending{Exit::hung_up, "hung up", "SIGHUP"}
+                                     : Ending{Exit::interrupted, "interrupted", "SIGINT"};
   result_.outcome = "interrupted";
   result_.code = end.code;
   result_.error = std::string(end.verb) + " by " + end.signal;
@@ -168,17 +173,17 @@ void Trainer::interrupt() {
   result_.where = place();
   std::string saved;
   try {
-    for (auto& k : keepers_) {
-      if (!fitting_ || !k->policy().on_signal || state_.step.global_step == 0) continue;
-      k->now(moment(), "last");
-      saved = shown(run_folder_ + "/" + k->last());
-      break;
-    }
+    save_point([&](CheckpointKeeper& k) {
+      if (!saved.empty() || !fitting_ || !k.policy().on_signal || state_.step.global_step == 0) return;
+      k.now(moment(), "last");
+      saved = shown(run_folder_ + "/" + k.last());
+    });
   } catch (...) {
     note_failure(std::current_exception());  // the signal's exit code is kept below
     result_.outcome = "interrupted";
     result_.code = end.code;
   }
+  if (!ranks_.first()) return;
   Terminal::get().error(end.verb + std::string(" at ") + result_.where +
                         (saved.empty() ? "" : "; saved " + saved + ", go on with --resume last"));
 }
@@ -201,6 +206,7 @@ void Trainer::note_failure(const std::exception_ptr& e) {
     result_.error_code = code_name(f.code);
     if (f.code == LH_PERMISSION || f.code == LH_RESOURCE_EXHAUSTED) result_.code = Exit::environment;
     if (f.code == LH_ABI_MISMATCH || f.code == LH_PLUGIN_FAULT) result_.code = Exit::plugin;
+    if (f.code == LH_PEER_LOST || f.code == LH_ABORTED) result_.code = Exit::peer;
   } catch (const Failure& f) {
     result_.error = f.what();
     result_.error_code =
@@ -224,6 +230,10 @@ void Trainer::note_failure(const std::exception_ptr& e) {
     result_.code = Exit::plugin;
   }
   if (!who.empty()) result_.where = who + ", " + result_.where;
+  if (!ranks_.alone()) {  // nothing of what is under way will be finished; the others are not to wait for it
+    if (c_.strategy && c_.strategy->abort) c_.strategy->abort(c_.strategy.self(), LH_ABORTED);
+    ranks_.abort(LH_ABORTED);
+  }
   Terminal& t = Terminal::get();
   t.error(red("error:", t.error_colour()) + " " + (who.empty() ? "" : "failed in " + who + ": ") +
           result_.error + "\n  " + place() + "; run folder " + shown(run_folder_));
@@ -231,6 +241,7 @@ void Trainer::note_failure(const std::exception_ptr& e) {
   try {
     constexpr int32_t event = LH_EVENT(LH_STAGE_FIT, LH_ON_EXCEPTION);
     if (heard(event)) emit(event);
+    saving_alone_ = true;  // nobody else can be asked any more
     for (auto& k : keepers_)
       if (fitting_ && k->policy().on_exception && state_.step.global_step > 0) k->now(moment(), "exception");
   } catch (const std::exception& second) {
@@ -289,7 +300,7 @@ void Trainer::finish() {
   for (const auto& c : c_.callbacks) note(c);
   for (const auto& c : c_.checkpointers) note(c);
   try {
-    if (owns_folder_) write_result(result_);
+    if (owns_folder_ && ranks_.first()) write_result(result_);
   } catch (const Failure& f) {
     Terminal::get().error("error: " + std::string(f.what()));
     if (result_.code == Exit::done)

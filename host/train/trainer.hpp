@@ -3,12 +3,17 @@
 // The step is compiled once: flat arrays of (function, who) that hold only what is declared. A hook that nobody
 // declared is no entry and costs nothing. All members are used by the one thread that drives the run; loggers and data
 // threads have their own objects (LogWriter, Feed).
+//
+// With several ranks each has a Trainer, and all make the same calls: what they must agree on (to stop, that a batch is
+// skipped, the mean of the loss) is summed once per optimizer step with the gradients; rank 0 alone writes files and
+// decides about checkpoints, the others follow.
 #pragma once
 #include "kinds/components.hpp"
 #include "train/checkpoint_keeper.hpp"
 #include "train/feed.hpp"
 #include "train/log_writer.hpp"
 #include "train/order.hpp"
+#include "train/ranks.hpp"
 #include "train/result.hpp"
 #include "train/run_folder.hpp"
 #include "train/run_state.hpp"
@@ -23,7 +28,7 @@ class Trainer {
  public:
   // The run's folder exists; everything else is opened here or in run(), in the order of host/README.md. What it holds of
   // an earlier life (`continues`) stays as it is until the checkpoint is loaded.
-  Trainer(const Engine&, RunHandle&, Components&, const Settings&, std::string run_folder,
+  Trainer(const Engine&, RunHandle&, Ranks&, Components&, const Settings&, std::string run_folder,
           const std::string& resume_file, bool continues);
   ~Trainer();
   Trainer(const Trainer&) = delete;
@@ -47,9 +52,14 @@ class Trainer {
   };
   static constexpr size_t kModel = static_cast<size_t>(-1);
   struct Interrupted {};  // a signal was seen; thrown and caught inside this class
+  // What is summed over the ranks with every optimizer step.
+  enum Vote { kStop, kInt, kTerm, kHup, kSkippedRows, kWeight, kLoss, kLossWeight, kGradients, kSkips, kVotes };
 
   // ---- setup.cpp
   void set_up();
+  void make_votes();
+  uint32_t device_index() const;
+  uint64_t rank_seed() const;
   void describe_data();
   void check_split(int32_t split) const;
   void lay_out_model();
@@ -86,16 +96,22 @@ class Trainer {
   bool train_batches();  // false: the epoch was cut short
   void begin_window();
   bool finish_window();
+  bool window_makes_a_step() const;
   void warn_of_divergence();
   void apply_schedule();
-  void poll_signal() const {
-    if (pending_signal_seen()) [[unlikely]]
-      throw Interrupted();
-  }
-  static bool pending_signal_seen();
   void post_record(std::vector<Scalar>);
   void profile(int32_t span, bool begin);
 
+  // ---- agreement.cpp
+  void put_wishes();   // into the votes: to stop, signals that this process got
+  void read_wishes();  // what all ranks together want
+  void agree();        // outside of steps
+  bool stopping() const { return ranks_.alone() ? state_.stop : agreed_stop_; }
+  int signal_seen() const;
+  void poll_signal() const {
+    if (signal_seen()) [[unlikely]]
+      throw Interrupted();
+  }
   // ---- evaluate.cpp
   bool can_validate() const;
   void evaluate(int32_t stage, int64_t batch_limit, bool sanity);
@@ -105,6 +121,11 @@ class Trainer {
 
   // ---- checkpointing.cpp
   void fill(CheckpointTree&, bool weights_only);
+  void fill_random(CheckpointTree&);
+  void fill_states(CheckpointTree&);
+  // Rank 0 decides what is saved and writes it; the others give what only they have.
+  void save_point(const std::function<void(CheckpointKeeper&)>&);
+  bool may_save_at(int64_t global_step) const;
   void write_checkpoint(size_t policy, const std::string& path, bool weights_only);
   void write_index() const;
   CheckpointKeeper::Moment moment();
@@ -113,6 +134,7 @@ class Trainer {
   void restore_optimizer(const CheckpointTree&);  // restore_optimizer.cpp
   std::vector<int64_t> python_numbers(const CheckpointTree&, const TreePath& groups) const;
   void restore_progress(const CheckpointTree&);
+  void restore_position(const CheckpointTree&);
 
   // ---- trainer.cpp
   void run_stages();
@@ -126,6 +148,7 @@ class Trainer {
   const Engine& engine_;
   RunHandle& handle_;
   RunState& state_;
+  Ranks& ranks_;
   Components& c_;
   const Settings& set_;
   std::string run_folder_, resume_file_;
@@ -156,7 +179,7 @@ class Trainer {
   // the step
   std::vector<Listener> listeners_[64];
   std::vector<std::string> hook_names_;
-  Program micro_, window_, evaluation_[4];
+  Program micro_, sync_, window_, evaluation_[4];
   const Op* current_ = nullptr;  // the call in progress: whom an exception that leaves a plugin is blamed on
   std::string failed_place_;     // of a failure in an evaluation, whose counters are put back on its way out
   const lh_batch* batch_ = nullptr;
@@ -167,6 +190,12 @@ class Trainer {
   bool window_has_gradient_ = false;
   uint32_t loss_metric_ = 0;
   uint64_t profile_mask_ = 0;
+
+  // the ranks' agreement
+  lh_tensor* votes_tensor_ = nullptr;
+  double* votes_ = nullptr;  // its numbers, by Vote
+  bool agreed_stop_ = false, saving_alone_ = false;
+  int agreed_signal_ = 0;
 
   // the loop
   int32_t stage_ = kFit;

@@ -103,7 +103,7 @@ class EngineRun {
                  int64_t shard = 0) {
     const lh_plan_v0* table = nullptr;
     lh_plan* plan = engine()->plan(&run, &table);
-    const lh_flat_args a{sizeof a, layout, indices.data(), indices.size(), shards, shards, shard};
+    const lh_flat_args a{sizeof a, layout, indices.data(), indices.size(), shards, shards, shard, 0};
     uint32_t group = 0;
     return table->flat(plan, &a, &group);
   }

@@ -128,6 +128,10 @@ lh_engine_v0 make_table() {
   t.version = LH_STR("0");
   t.get_service = get_service;
   t.run_new = run_new;
+  t.seed = [](lh_run* r, uint64_t seed) -> lh_status {
+    of(r).generator = seed;
+    return nullptr;
+  };
   t.run_free = run_free;
   t.adopt_model = [](lh_run* r, const lh_model_v0* v, lh_model* m, const lh_policy* policy) {
     return guard("engine.adopt_model", [&] { adopt(of(r), *v, m, policy); });
@@ -147,7 +151,7 @@ lh_engine_v0 make_table() {
     return guard("engine.optimizer_groups", [&] { optimizer_groups(of(r), g, n, s, n_slots); });
   };
   t.backward = [](lh_run* r, lh_tensor* loss, double seed) {
-    return guard("engine.backward", [&] { backward(of(r), tensor(loss), seed); });
+    return guard("engine.backward", [&] { backward(of(r), loss ? &tensor(loss) : nullptr, seed); });
   };
   t.scale_grads = [](lh_run* r, double f) {
     return guard("engine.scale_grads", [&] { scale_grads(of(r), f); });

@@ -24,10 +24,9 @@ Tensor piece_of(const lh_engine_run& r, const Param& p, bool grad) {
       .view(from - f.lo, all ? p.tensor.shape() : std::vector<int64_t>{to - from});
 }
 
-// A piece cut over ranks must be stepped on all of them or on none: it always counts.
+// What is in a flat group must be stepped on all ranks or on none: it counts unless the strategy says otherwise.
 bool has_gradient(const lh_engine_run& r, const Param& p) {
-  if (p.flat && !r.flats[*p.flat].whole()) return true;
-  return p.tensor.has_grad();
+  return flat_grad(r, p) ? !p.absent : p.tensor.has_grad();
 }
 
 template <class F>
@@ -92,7 +91,8 @@ void drop_grads(lh_engine_run& r) {
     g.grads.tensors.clear();
     g.slots.assign(r.n_slots, {});
   }
-  for (const Param& p : r.params) {
+  for (Param& p : r.params) {
+    p.absent = false;
     p.tensor.forget_grad();
     if (!flat_grad(r, p)) p.tensor.grad().reset();
   }

@@ -20,6 +20,12 @@ void check_layout(const lh_flat_args& a) {
   const auto refuse_if = [](bool wrong, const char* why) {
     if (wrong) throw std::invalid_argument(why);
   };
+  refuse_if(a.tail < 0 || (a.tail && !(l & LH_GRAD_FLAT)), "a tail needs LH_GRAD_FLAT");
+  if (l & LH_FULL_LOOSE) {
+    refuse_if(l != (LH_FULL_LOOSE | LH_GRAD_FLAT) || a.shard_count != 1 || a.n_params == 0,
+              "LH_FULL_LOOSE goes with LH_GRAD_FLAT, one shard and some parameters");
+    return;
+  }
   refuse_if(!one_of(LH_FULL_PERSISTENT, LH_FULL_TRANSIENT),
             "expected LH_FULL_PERSISTENT or LH_FULL_TRANSIENT");
   refuse_if(!one_of(LH_SHARD_ALIAS, LH_SHARD_SEPARATE), "expected LH_SHARD_ALIAS or LH_SHARD_SEPARATE");
@@ -47,6 +53,7 @@ void add_flat(lh_engine_run& r, const lh_flat_args& a, uint32_t* out) {
   check_members(r, a);
   Flat f;
   f.layout = a.layout;
+  f.tail = a.tail;
   f.params.assign(a.params, a.params + a.n_params);
   *out = static_cast<uint32_t>(r.flats.size());
   const int64_t unit = line(r.params[f.params[0]].tensor.type());
@@ -65,8 +72,23 @@ void point_grads(lh_engine_run& r, const Flat& f) {
   for (uint32_t i : f.params) r.params[i].tensor.grad() = r.params[i].grad_view;
 }
 
+void build_gradient(lh_engine_run& r, Flat& f, Type type) {
+  const int64_t n = f.hi - f.lo;
+  f.full_grad = Tensor(type, {f.padded + f.tail});
+  for (uint32_t i : f.params)
+    r.params[i].grad_view = f.full_grad.view(r.params[i].offset, r.params[i].tensor.shape());
+  if (f.layout & LH_GRAD_TRANSIENT) {
+    f.full_grad.storage()->resize(0);
+    f.shard_grad = Tensor(type, {n});
+  } else {
+    f.shard_grad = f.full_grad.view(f.lo, {n});
+    point_grads(r, f);
+  }
+}
+
 void build(lh_engine_run& r, Flat& f) {
   const Type type = r.params[f.params[0]].tensor.type();
+  if (f.layout & LH_FULL_LOOSE) return build_gradient(r, f, type);
   f.full = Tensor(type, {f.padded});
   for (uint32_t i : f.params) {
     const Param& p = r.params[i];
@@ -77,17 +99,7 @@ void build(lh_engine_run& r, Flat& f) {
   const int64_t n = f.hi - f.lo;
   f.shard = f.full.view(f.lo, {n});
   if (!(f.layout & LH_SHARD_ALIAS)) f.shard = f.shard.cast(type);
-  if (!(f.layout & LH_GRAD_FLAT)) return;
-  f.full_grad = Tensor(type, {f.padded});
-  for (uint32_t i : f.params)
-    r.params[i].grad_view = f.full_grad.view(r.params[i].offset, r.params[i].tensor.shape());
-  if (f.layout & LH_GRAD_TRANSIENT) {
-    f.full_grad.storage()->resize(0);
-    f.shard_grad = Tensor(type, {n});
-  } else {
-    f.shard_grad = f.full_grad.view(f.lo, {n});
-    point_grads(r, f);
-  }
+  if (f.layout & LH_GRAD_FLAT) build_gradient(r, f, type);
 }
 
 size_t bytes(const Tensor& t) { return static_cast<size_t>(t.numel()) * bytes_of(t.type()); }
@@ -147,6 +159,18 @@ lh_status grad_free(lh_run* run, uint32_t g) {
 
 }  // namespace
 
+// Gradients move to other groups; parameters and the optimizer's state stay.
+void regroup(lh_engine_run& r, const lh_flat_args* groups, uint64_t n) {
+  for (const Flat& f : r.flats) {
+    if (!(f.layout & LH_FULL_LOOSE)) throw std::logic_error("a group that holds parameters cannot be regrouped");
+    for (uint32_t i : f.params) r.params[i].flat.reset();
+  }
+  r.flats.clear();
+  uint32_t g = 0;
+  for (uint64_t i = 0; i < n; ++i) add_flat(r, groups[i], &g);
+  for (Flat& f : r.flats) build(r, f);
+}
+
 void layout(lh_engine_run& r) {
   if (std::exchange(r.laid_out, true)) throw std::logic_error("layout is called twice");
   for (Flat& f : r.flats) build(r, f);
@@ -186,6 +210,12 @@ const lh_params_v0 params_table = {
     },
     grad_alloc,
     grad_free,
+    [](lh_run* r, const lh_flat_args* groups, uint64_t n) {
+      return guard("params.regroup", [&] { regroup(engine(r), groups, n); });
+    },
+    [](lh_run* r, uint32_t p) {
+      return guard("params.grad_absent", [&] { engine(r).params.at(p).absent = true; });
+    },
 };
 
 }  // namespace mock

@@ -107,7 +107,7 @@ TEST(MockEngine, ToHostIsTheTensorItself) {
 
 TEST(MockLayout, ParametersStartAtCacheLinesInsideTheirGroup) {
   const uint32_t ids[] = {0, 1};
-  const lh_flat_args a = {sizeof a, LH_FULL_PERSISTENT | LH_SHARD_ALIAS | LH_GRAD_FLAT, ids, 2, 1, 1, 0};
+  const lh_flat_args a = {sizeof a, LH_FULL_PERSISTENT | LH_SHARD_ALIAS | LH_GRAD_FLAT, ids, 2, 1, 1, 0, 0};
   Rig rig(wide(), a);
   lh_flat_info info{};
   info.size = sizeof info;
@@ -128,7 +128,7 @@ TEST(MockLayout, ShardsTogetherAreTheGroup) {
   const uint32_t ids[] = {0, 1};
   int64_t covered = 0;
   for (int64_t rank = 0; rank < 2; ++rank) {
-    const lh_flat_args a = {sizeof a, LH_FULL_PERSISTENT | LH_SHARD_ALIAS | LH_GRAD_FLAT, ids, 2, 2, 2, rank};
+    const lh_flat_args a = {sizeof a, LH_FULL_PERSISTENT | LH_SHARD_ALIAS | LH_GRAD_FLAT, ids, 2, 2, 2, rank, 0};
     Rig rig(wide(), a);
     rig.groups({"linear.weight", "linear.bias"}, {like_param("exp_avg")});
     lh_flat_info info{};
@@ -149,7 +149,7 @@ TEST(MockLayout, ShardsTogetherAreTheGroup) {
 TEST(MockLayout, FreedValuesAndGradientsComeBackUnderTheSameTensors) {
   const uint32_t ids[] = {0, 1};
   const lh_flat_args a = {
-      sizeof a, LH_FULL_TRANSIENT | LH_SHARD_SEPARATE | LH_GRAD_FLAT | LH_GRAD_TRANSIENT, ids, 2, 1, 1, 0};
+      sizeof a, LH_FULL_TRANSIENT | LH_SHARD_SEPARATE | LH_GRAD_FLAT | LH_GRAD_TRANSIENT, ids, 2, 1, 1, 0, 0};
   Rig rig(wide(), a);
   const lh_params_v0& p = Rig::params();
   const Tensor weight = rig.param("linear.weight"), shard = mock::tensor(p.shard(&rig.run, 0));
@@ -178,12 +178,12 @@ TEST(MockLayout, RefusesPlansThatCannotBe) {
     const char* text;
   };
   const Case cases[] = {
-      {{sizeof(lh_flat_args), flat, twice, 2, 1, 1, 0}, {}, "already in a group"},
-      {{sizeof(lh_flat_args), flat, buffer, 1, 1, 1, 0}, {{"count", true}}, "count is not trainable"},
-      {{sizeof(lh_flat_args), LH_SHARD_ALIAS, one, 1, 1, 1, 0}, {}, "LH_FULL_TRANSIENT"},
-      {{sizeof(lh_flat_args), LH_FULL_PERSISTENT | LH_SHARD_SEPARATE, one, 1, 1, 1, 0}, {}, "LH_GRAD_FLAT"},
-      {{sizeof(lh_flat_args), flat, one, 1, 2, 2, 2}, {}, "shard_index < shard_count"},
-      {{sizeof(lh_flat_args), flat, one, 0, 1, 1, 0}, {}, "without parameters"}};
+      {{sizeof(lh_flat_args), flat, twice, 2, 1, 1, 0, 0}, {}, "already in a group"},
+      {{sizeof(lh_flat_args), flat, buffer, 1, 1, 1, 0, 0}, {{"count", true}}, "count is not trainable"},
+      {{sizeof(lh_flat_args), LH_SHARD_ALIAS, one, 1, 1, 1, 0, 0}, {}, "LH_FULL_TRANSIENT"},
+      {{sizeof(lh_flat_args), LH_FULL_PERSISTENT | LH_SHARD_SEPARATE, one, 1, 1, 1, 0, 0}, {}, "LH_GRAD_FLAT"},
+      {{sizeof(lh_flat_args), flat, one, 1, 2, 2, 2, 0}, {}, "shard_index < shard_count"},
+      {{sizeof(lh_flat_args), flat, one, 0, 1, 1, 0, 0}, {}, "without parameters"}};
   for (const Case& c : cases) {
     try {
       Rig rig(c.model, c.args);

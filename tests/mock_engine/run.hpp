@@ -27,6 +27,7 @@ struct Param {
   std::optional<uint32_t> flat;  // group
   int64_t offset = 0;            // in it
   Tensor grad_view;              // into the group's flat gradient
+  bool absent = false;           // no rank used it in this window: the optimizer leaves it alone
   Tensor piece;                  // what the optimizer updates here; undefined: nothing
   std::vector<Tensor> slots;
 };
@@ -45,11 +46,12 @@ struct Unit {
 struct Flat {
   std::vector<uint32_t> params;
   uint32_t layout = 0;
-  int64_t numel = 0, padded = 0, lo = 0, hi = 0;
+  int64_t numel = 0, padded = 0, lo = 0, hi = 0, tail = 0;
   Tensor full, full_grad, shard, shard_grad;
   // this rank optimises the parameters themselves
   bool whole() const {
-    return lo == 0 && hi == padded && (layout & LH_SHARD_ALIAS) && !(layout & LH_GRAD_TRANSIENT);
+    return (layout & LH_FULL_LOOSE) ||
+           (lo == 0 && hi == padded && (layout & LH_SHARD_ALIAS) && !(layout & LH_GRAD_TRANSIENT));
   }
 };
 
@@ -111,7 +113,7 @@ extern const lh_plan_v0 plan_table;  // layout.cpp
 extern const lh_params_v0 params_table;
 void layout(lh_engine_run&);
 void set_events(lh_engine_run&, const lh_unit_events&);  // units.cpp
-void backward(lh_engine_run&, const Tensor& loss, double seed);
+void backward(lh_engine_run&, const Tensor* loss, double seed);
 extern const lh_fused_v0 fused_table;  // fused.cpp
 void optimizer_groups(lh_engine_run&, const lh_group_spec*, uint64_t n, const lh_slot*,
                       uint64_t n_slots);  // gradients.cpp
