@@ -222,6 +222,7 @@ RunResult run_rank(const Plan& plan, const ExecuteOptions& options, Launcher lau
   run->handle = std::make_unique<RunHandle>(run->engine, config);
   run->handle->state().env = me.env;
   run->ranks = std::make_unique<Ranks>(run->engine, run->handle->get());
+  run->handle->state().ranks = run->ranks.get();
   run->components.launcher = std::move(launcher);
   create_components(plan, run->components, run->handle->get(), me.env);
   run->ranks->meet(run->components.collective, me.env,

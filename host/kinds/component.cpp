@@ -1,10 +1,18 @@
 #include "kinds/component.hpp"
 
+#include "plugin/work.hpp"
+
 #include <lhost/tensor.h>
 
 namespace lhost {
 
 void raise(lh_status s) { throw ComponentFailure(take(s)); }
+
+void finish(lh_work* work) {
+  lh_status s = work_service().wait(work, -1);  // the operation has its own time limit
+  work_service().release(work);
+  check(s);
+}
 
 namespace {
 

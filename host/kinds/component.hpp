@@ -126,6 +126,9 @@ using Profiler = Component<lh_profiler, lh_profiler_v0>;
 using Scheduler = Component<lh_scheduler, lh_scheduler_v0>;
 using Strategy = Component<lh_strategy, lh_strategy_v0>;
 
+// Waits for an operation of a collective and releases it; NULL: it is complete already. Throws its failure.
+void finish(lh_work*);
+
 // A world of one: strategies never meet a missing collective.
 const lh_collective_v0& collective_of_one();
 lh_collective* collective_of_one_self();

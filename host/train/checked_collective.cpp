@@ -1,7 +1,5 @@
 #include "train/checked_collective.hpp"
 
-#include "plugin/work.hpp"
-
 #include <cstring>
 
 namespace lhost {
@@ -141,8 +139,7 @@ void CheckedCollective::compare(const char* operation, const lh_collective_args&
   const lh_collective_args g{sizeof g, 0, a.group, mine_, part, 0, nullptr, a.timeout_ns};
   lh_work* work = nullptr;
   lh_status s = inner_->all_gather(inner_.self(), &g, &work);
-  if (!s && work) s = work_service().wait(work, -1);
-  work_service().release(work);
+  if (!s) s = answer("collective.check", [&] { finish(work); });
   engine_.tensor.release(part);
   check(s);
   const auto* lines = static_cast<const char*>(everyone.data);

@@ -124,12 +124,12 @@ bool Trainer::train_batches() {
     if (step.micro == 0) begin_window();
     if (step_span) profile(LH_SPAN_STEP, true);
     if (data_span) profile(LH_SPAN_DATA, true);
-    batch_ = train.next();
+    state_.batch = train.next();
     if (data_span) profile(LH_SPAN_DATA, false);
     step.last_micro = step.micro + 1 == step.micro_count;
     const auto rows = static_cast<double>(train.global_rows(step.batch));
-    seed_ = static_cast<double>(batch_->counted * topology_.data_count) / window_rows_;
-    state_.metrics.set_counted(batch_->counted != 0);
+    seed_ = static_cast<double>(state_.batch->counted * topology_.data_count) / window_rows_;
+    state_.metrics.set_counted(state_.batch->counted != 0);
     run_program(micro_);
     step.samples += static_cast<int64_t>(rows);
     ++step.batch;

@@ -50,13 +50,13 @@ struct Steps {
   static lh_status training_step(T& t) {
     t.out_.loss = nullptr;
     t.out_.weight = 0;
-    return t.c_.model->training_step(t.c_.model.self(), t.batch_, &t.out_);
+    return t.c_.model->training_step(t.c_.model.self(), t.state_.batch, &t.out_);
   }
   // The loss is seeded with this micro-batch's part in its window: rows / rows of the window. Weights that only the
   // model knows cannot be summed beforehand: then the seed is the weight, and the window's end divides once.
   static lh_status weigh(T& t) {
     if (!t.out_.loss) [[unlikely]] {
-      t.window_skipped_ += static_cast<double>(t.batch_->counted);
+      t.window_skipped_ += static_cast<double>(t.state_.batch->counted);
       return nullptr;
     }
     if (!(t.out_.weight >= 0)) [[unlikely]]
@@ -71,7 +71,7 @@ struct Steps {
             "weighted(loss, w) from all of them or from none");
       t.window_mode_ = mode;
     }
-    if (mode == 2) t.seed_ = t.batch_->counted ? t.out_.weight : 0;
+    if (mode == 2) t.seed_ = t.state_.batch->counted ? t.out_.weight : 0;
     t.window_weight_ += mode == 2 ? t.seed_ : 0;
     t.window_has_gradient_ = true;
     return nullptr;
@@ -86,12 +86,12 @@ struct Steps {
     v[T::kGradients] = t.window_has_gradient_ ? 1 : 0;
     v[T::kSkips] = t.out_.loss ? 0 : 1;
     v[T::kLoss] = v[T::kLossWeight] = 0;
-    if (!t.out_.loss || !t.batch_->counted) return nullptr;
+    if (!t.out_.loss || !t.state_.batch->counted) return nullptr;
     double loss = 0;
     lh_bool ready = 0;
     if (lh_status s = t.engine_->scalar(t.out_.loss, &loss, &ready)) return s;
     if (!ready) return nullptr;
-    v[T::kLossWeight] = t.out_.weight > 0 ? t.out_.weight : static_cast<double>(t.batch_->counted);
+    v[T::kLossWeight] = t.out_.weight > 0 ? t.out_.weight : static_cast<double>(t.state_.batch->counted);
     v[T::kLoss] = loss * v[T::kLossWeight];
     return nullptr;
   }
@@ -108,7 +108,7 @@ struct Steps {
   static lh_status log_loss(T& t) {
     if (!t.out_.loss) [[unlikely]]
       return nullptr;
-    const double weight = t.out_.weight > 0 ? t.out_.weight : static_cast<double>(t.batch_->counted);
+    const double weight = t.out_.weight > 0 ? t.out_.weight : static_cast<double>(t.state_.batch->counted);
     return t.state_.metrics.log(t.loss_metric_, t.out_.loss, weight);
   }
 
@@ -155,10 +155,10 @@ struct Steps {
   static lh_status update_precision(T& t) { return t.c_.precision->update(t.c_.precision.self(), 0); }
 
   // ---- every evaluation batch
-  static lh_status validation_step(T& t) { return t.c_.model->validation_step(t.c_.model.self(), t.batch_); }
-  static lh_status test_step(T& t) { return t.c_.model->test_step(t.c_.model.self(), t.batch_); }
+  static lh_status validation_step(T& t) { return t.c_.model->validation_step(t.c_.model.self(), t.state_.batch); }
+  static lh_status test_step(T& t) { return t.c_.model->test_step(t.c_.model.self(), t.state_.batch); }
   static lh_status predict_step(T& t) {
-    return t.c_.model->predict_step(t.c_.model.self(), t.batch_, &t.state_.predictions,
+    return t.c_.model->predict_step(t.c_.model.self(), t.state_.batch, &t.state_.predictions,
                                     &t.state_.n_predictions);
   }
 };

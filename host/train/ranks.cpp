@@ -1,7 +1,6 @@
 #include "train/ranks.hpp"
 
 #include "base/failure.hpp"
-#include "plugin/work.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -61,10 +60,8 @@ lh_collective* Ranks::self() const {
 void Ranks::call(lh_collective_fn f, lh_tensor* in, lh_tensor* out, int32_t op, int64_t root, bool patient) {
   const lh_collective_args a{sizeof a, op, nullptr, in, out, root, nullptr, patient ? -1 : 0};
   lh_work* work = nullptr;
-  lh_status s = f(self(), &a, &work);
-  if (!s && work) s = work_service().wait(work, -1);  // the operation has its own time limit
-  work_service().release(work);
-  check(s);
+  check(f(self(), &a, &work));
+  finish(work);
 }
 
 void Ranks::all_reduce(lh_tensor* t, int32_t op) {

@@ -1,7 +1,10 @@
 // host/train/services.cpp - the host's own services: "lhost.metrics/0", "lhost.trainer/0", "lhost.terminal/0".
 #include "base/terminal.hpp"
 #include "kinds/component.hpp"
+#include "train/ranks.hpp"
 #include "train/run_state.hpp"
+
+#include <lhost/ranks.h>
 
 namespace lhost {
 namespace {
@@ -86,12 +89,27 @@ const lh_terminal_v0 kTerminal = {
     [](lh_str text) { Terminal::get().status_line(view(text)); },
     [](lh_str text) { Terminal::get().print(view(text)); }};
 
+const lh_ranks_v0 kRanks = {
+    sizeof(lh_ranks_v0),
+    0,
+    [](lh_run* run) { return state(run).env.rank; },
+    [](lh_run* run) { return state(run).env.world_size; },
+    [](lh_run* run, lh_tensor* t, int32_t op) {
+      return answer("all_reduce", [&] { state(run).ranks->all_reduce(t, op); });
+    },
+    [](lh_run* run, lh_tensor* t, int64_t root) {
+      return answer("broadcast", [&] { state(run).ranks->broadcast(t, root); });
+    },
+    [](lh_run* run) -> lh_bool { return state(run).sync_batchnorm && state(run).step.stage == LH_STAGE_FIT; },
+    [](lh_run* run) -> int64_t { return state(run).batch ? state(run).batch->counted : 0; }};
+
 }  // namespace
 
 const void* host_service(std::string_view id) {
   if (id == LH_METRICS_SERVICE) return &kMetrics;
   if (id == LH_TRAINER_SERVICE) return &kTrainer;
   if (id == LH_TERMINAL_SERVICE) return &kTerminal;
+  if (id == LH_RANKS_SERVICE) return &kRanks;
   return nullptr;
 }
 

@@ -14,6 +14,7 @@ namespace lhost {
 
 void Trainer::set_up() {
   state_.metrics.set_ranks(&ranks_);
+  state_.sync_batchnorm = set_.sync_batchnorm && !ranks_.alone();
   make_votes();
   lh_device device{};
   check(c_.accelerator->open(c_.accelerator.self(), device_index(), &device));

@@ -182,7 +182,6 @@ class Trainer {
   Program micro_, sync_, window_, evaluation_[4];
   const Op* current_ = nullptr;  // the call in progress: whom an exception that leaves a plugin is blamed on
   std::string failed_place_;     // of a failure in an evaluation, whose counters are put back on its way out
-  const lh_batch* batch_ = nullptr;
   lh_step_out out_{sizeof(lh_step_out), 0, nullptr, 0};
   double seed_ = 1, loss_scale_ = 1, window_scale_ = 1;
   double window_rows_ = 0, window_weight_ = 0, window_skipped_ = 0;

@@ -1,5 +1,6 @@
 // convnet - a small image classifier: blocks of convolution, batch norm, ReLU and pooling, then a linear head.
 // Images [N, H, W] or [N, C, H, W] of any size that can be halved once per block.
+#include <lhost/sdk/batch_norm.hpp>
 #include <lhost/sdk/model.hpp>
 namespace F = torch::nn::functional;
 
@@ -32,7 +33,7 @@ struct ConvNet : lhost::Model {
     int64_t in = o.channels;
     for (int64_t width : o.widths) {
       features->push_back(torch::nn::Conv2d(torch::nn::Conv2dOptions(in, width, 3).padding(1).bias(false)));
-      features->push_back(torch::nn::BatchNorm2d(width));
+      features->push_back(lhost::BatchNorm2d(width));
       features->push_back(torch::nn::ReLU());
       features->push_back(torch::nn::MaxPool2d(2));
       in = width;

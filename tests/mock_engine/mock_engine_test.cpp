@@ -208,11 +208,14 @@ TEST(MockEngine, StrategiesOfOneRankGiveTheBitsOfLooseParameters) {
       call(engine().clip_norm(&rig.run, sum, 0.5));
       rig.sgd_step(0.3, 0.9, 0.01);
     }
+    // in a flat group a gradient that did not come is zeros, unless the strategy says otherwise
+    const bool flat = rig.params().group_count(&rig.run) > 0;
     for (const auto& n : names) {
       if (!strategy[0]) loose[n] = values(rig.param(n));
-      else EXPECT_EQ(values(rig.param(n)), loose[n]) << strategy << " " << n;
+      else if (!flat || n != "unused.weight") EXPECT_EQ(values(rig.param(n)), loose[n]) << strategy << " " << n;
     }
-    EXPECT_EQ(values(rig.param("unused.weight")), (std::vector<double>{1, 1})) << strategy;
+    if (flat) EXPECT_LT(rig.param("unused.weight").get(0), 1) << strategy << ": the weight decays";
+    else EXPECT_EQ(values(rig.param("unused.weight")), (std::vector<double>{1, 1})) << strategy;
     EXPECT_EQ(rig.param("count").get(0), 20);
   }
   EXPECT_NE(loose["linear.weight"][0], 0.1);

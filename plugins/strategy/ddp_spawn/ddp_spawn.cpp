@@ -1,5 +1,5 @@
 // ddp_spawn - ddp whose ranks are forks of the process that was started, after it has loaded everything once.
-#include "../ddp/data_parallel.hpp"
+#include "../common/data_parallel.hpp"
 
 struct DdpSpawn : ddp::DataParallel {
   static constexpr const char* summary = "ddp on ranks that are forks of one process";
