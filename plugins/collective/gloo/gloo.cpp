@@ -1,0 +1,287 @@
+// gloo.cpp - the only file that knows c10d: TCPStore as the board, ProcessGroupGloo as the link. The wheel has no gloo
+// headers; the few names that c10d's header wants are in stub/.
+#include "link.hpp"
+
+#include <ATen/ops/from_blob.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+
+namespace lhost_gloo {
+namespace {
+
+using c10d::ProcessGroupGloo;
+using lhost_collective::Call;
+using lhost_collective::Dtype;
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+// gloo adds the time-out to a clock in nanoseconds: far enough away, and no overflow.
+constexpr Milliseconds kForever = std::chrono::hours(24 * 365);
+constexpr Milliseconds kProbe{5};
+constexpr int kUnusedTag = 0x7FFFFFFF;
+
+class TcpBoard final : public Board {
+ public:
+  explicit TcpBoard(c10::intrusive_ptr<c10d::TCPStore> store) : store_(std::move(store)) {}
+  int64_t add(const std::string& key, int64_t n) override { return store_->add(key, n); }
+  void set(const std::string& key, const std::string& value) override { store_->set(key, bytes(value)); }
+  void set_once(const std::string& key, const std::string& value) override {
+    store_->compareSet(key, {}, bytes(value));
+  }
+  bool has(const std::string& key) override { return store_->check({key}); }
+  bool wait(const std::string& key, Milliseconds timeout) override {
+    try {
+      store_->wait({key}, timeout);
+    } catch (const c10::DistStoreError&) {
+      return false;
+    }
+    return true;
+  }
+  std::string get(const std::string& key) override {
+    const std::vector<uint8_t> v = store_->get(key);
+    return {v.begin(), v.end()};
+  }
+  const c10::intrusive_ptr<c10d::TCPStore>& store() const { return store_; }
+
+ private:
+  static std::vector<uint8_t> bytes(const std::string& s) { return {s.begin(), s.end()}; }
+  c10::intrusive_ptr<c10d::TCPStore> store_;
+};
+
+at::Tensor wrap(const void* data, size_t count, at::ScalarType dtype) {
+  return at::from_blob(const_cast<void*>(data), {static_cast<int64_t>(count)}, at::TensorOptions(dtype));
+}
+
+// What the batches of one link share.
+struct Shared {
+  c10::intrusive_ptr<ProcessGroupGloo> group;
+  std::mutex post;  // ProcessGroupGloo counts its calls without a lock
+  std::mutex mutex;
+  std::vector<c10d::Work*> waited;  // by some thread; guarded by mutex
+  bool interrupted = false;         // guarded by mutex
+};
+
+[[noreturn]] void interrupted() { throw LinkError(LinkError::Why::interrupted, "interrupted"); }
+
+class GlooBatch final : public Batch {
+ public:
+  explicit GlooBatch(Shared& shared) : shared_(shared) {}
+
+  size_t send(int peer, int tag, const void* data, size_t bytes) override {
+    std::vector<at::Tensor> tensors{wrap(data, bytes, at::kByte)};
+    return post(peer, [&] { return shared_.group->send(tensors, peer, tag); });
+  }
+  size_t recv(int peer, int tag, void* data, size_t bytes) override {
+    std::vector<at::Tensor> tensors{wrap(data, bytes, at::kByte)};
+    return post(peer, [&] { return shared_.group->recv(tensors, peer, tag); });
+  }
+
+  void wait(size_t number) override {
+    Message& m = messages_[number];
+    if (m.done) return;
+    {
+      const std::lock_guard lock(shared_.mutex);
+      if (shared_.interrupted) interrupted();
+      shared_.waited.push_back(m.work.get());
+    }
+    bool complete = false;
+    std::string lost;
+    try {
+      complete = m.work->wait();
+    } catch (const std::exception& e) {
+      lost = short_text(e.what());
+    }
+    {
+      const std::lock_guard lock(shared_.mutex);
+      shared_.waited.erase(std::find(shared_.waited.begin(), shared_.waited.end(), m.work.get()));
+    }
+    if (!lost.empty()) {
+      m.broken = true;
+      throw LinkError(LinkError::Why::lost, lost);
+    }
+    if (!complete) interrupted();
+    m.done = true;
+  }
+
+  void clear() noexcept override { messages_.clear(); }
+
+  std::vector<int64_t> unanswered() override {
+    return peers([](const Message&) { return true; });
+  }
+  std::vector<int64_t> broken() override {
+    return peers([](const Message& m) { return m.broken; });
+  }
+
+ private:
+  struct Message {
+    WorkPtr work;
+    int peer;
+    bool done, broken;
+  };
+
+  template <class F>
+  size_t post(int peer, F f) {
+    WorkPtr work;
+    std::string lost;
+    try {
+      const std::lock_guard lock(shared_.post);
+      work = f();
+    } catch (const std::exception& e) {
+      lost = short_text(e.what());
+    }
+    messages_.push_back({std::move(work), peer, false, !lost.empty()});
+    if (!lost.empty()) throw LinkError(LinkError::Why::lost, lost);
+    return messages_.size() - 1;
+  }
+
+  // gloo has no "is it there yet": waits, and is woken after a moment.
+  bool probe(Message& m) {
+    if (!m.work) return false;
+    std::thread waker([&] {
+      std::this_thread::sleep_for(kProbe);
+      m.work->abort();
+    });
+    try {
+      m.done = m.work->wait();
+    } catch (const std::exception&) {
+      m.broken = true;
+    }
+    waker.join();
+    return m.done;
+  }
+
+  // The peers whose first message that is not complete is a chosen one.
+  template <class F>
+  std::vector<int64_t> peers(F chosen) {
+    std::vector<int64_t> seen, out;
+    for (Message& m : messages_) {
+      if (m.done || std::find(seen.begin(), seen.end(), m.peer) != seen.end()) continue;
+      if (!m.broken && probe(m)) continue;
+      seen.push_back(m.peer);
+      if (chosen(m)) out.push_back(m.peer);
+    }
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+
+  Shared& shared_;
+  std::vector<Message> messages_;
+};
+
+at::ScalarType scalar_type(Dtype d) {
+  constexpr at::ScalarType types[] = {at::kDouble,   at::kFloat, at::kHalf,
+                                      at::kBFloat16, at::kLong,  at::kByte};
+  return types[static_cast<size_t>(d)];
+}
+
+class GlooLink final : public Link {
+ public:
+  explicit GlooLink(c10::intrusive_ptr<ProcessGroupGloo> group) { shared_.group = std::move(group); }
+  std::unique_ptr<Batch> batch() override { return std::make_unique<GlooBatch>(shared_); }
+
+  void native(const Call& c, Milliseconds timeout) override {
+    try {
+      WorkPtr work;
+      {
+        const std::lock_guard lock(shared_.post);
+        work = start(c, timeout);
+      }
+      work->wait();
+    } catch (const std::exception& e) {
+      const std::string text = short_text(e.what());
+      throw LinkError(text.find("Timed out") == text.npos ? LinkError::Why::lost : LinkError::Why::late,
+                      text);
+    }
+  }
+
+  void interrupt() noexcept override {
+    const std::lock_guard lock(shared_.mutex);
+    shared_.interrupted = true;
+    for (c10d::Work* w : shared_.waited) w->abort();
+  }
+
+  // gloo breaks all connections when one message is late. Of a peer that is gone none can be asked for.
+  void close() noexcept override {
+    for (int peer = 0; peer < shared_.group->getSize(); ++peer)
+      if (peer != shared_.group->getRank()) await_nothing(peer);
+  }
+
+ private:
+  void await_nothing(int peer) noexcept {
+    char nothing = 0;
+    try {
+      std::vector<at::Tensor> tensors{wrap(&nothing, 1, at::kByte)};
+      WorkPtr work;
+      {
+        const std::lock_guard lock(shared_.post);
+        work = shared_.group->recv(tensors, peer, kUnusedTag);
+      }
+      work->wait(Milliseconds(1));
+    } catch (const std::exception&) {  // that is what it is for
+    }
+  }
+
+  WorkPtr start(const Call& c, Milliseconds timeout) {
+    ProcessGroupGloo& group = *shared_.group;
+    const auto n = static_cast<size_t>(group.getSize());
+    const bool gathers = c.kind == lhost_collective::Kind::all_gather;
+    at::Tensor out = wrap(c.out, gathers ? n * c.count : c.count, scalar_type(c.dtype));
+    std::vector<at::Tensor> tensors{out};
+    if (gathers) {
+      at::Tensor in = wrap(c.in, c.count, scalar_type(c.dtype));
+      c10d::AllgatherOptions o;
+      o.timeout = timeout;
+      return group._allgather_base(out, in, o);
+    }
+    if (c.kind == lhost_collective::Kind::broadcast) {
+      c10d::BroadcastOptions o;
+      o.rootRank = c.root;
+      o.timeout = timeout;
+      return group.broadcast(tensors, o);
+    }
+    c10d::AllreduceOptions o;
+    o.timeout = timeout;
+    return group.allreduce(tensors, o);
+  }
+
+  Shared shared_;
+};
+
+}  // namespace
+
+std::unique_ptr<Board> open_board(const Place& place, Milliseconds timeout) {
+  c10d::TCPStoreOptions o;
+  o.port = static_cast<uint16_t>(place.port);
+  o.isServer = place.rank == 0;
+  o.waitWorkers = false;
+  o.timeout = timeout;
+  if (o.isServer) o.masterListenFd = place.listen_fd;
+  return std::make_unique<TcpBoard>(c10::make_intrusive<c10d::TCPStore>(place.host, o));
+}
+
+std::unique_ptr<Link> open_link(Board& board, const std::string& prefix, const Place& place,
+                                const std::string& interface, const std::string& address,
+                                Milliseconds timeout) {
+  auto store = c10::make_intrusive<c10d::PrefixStore>(prefix, static_cast<TcpBoard&>(board).store());
+  auto o = ProcessGroupGloo::Options::create(timeout);
+  o->threads = 1;
+  o->devices.push_back(interface.empty() ? ProcessGroupGloo::createDeviceForHostname(address)
+                                         : ProcessGroupGloo::createDeviceForInterface(interface));
+  auto group = c10::make_intrusive<ProcessGroupGloo>(store, place.rank, place.size, o);
+  group->setTimeout(kForever);
+  return std::make_unique<GlooLink>(std::move(group));
+}
+
+std::string short_text(const char* what) {
+  std::string s(what);
+  for (const char* stack : {"\nException raised from", "\nframe #", ". This may indicate"})
+    s = s.substr(0, s.find(stack));
+  if (!s.empty() && s[0] == '[' && s.find(".cc:") < s.find("] ")) s = s.substr(s.find("] ") + 2);
+  return s;
+}
+
+}  // namespace lhost_gloo
