@@ -147,6 +147,7 @@ lh_engine_config engine_config(const Settings& s, int32_t local_ranks) {
 
 Engine start_engine(const std::string& path) {
   static const bool offered = [] {
+    setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);  // LibTorch's own remarks on sockets; errors come to us anyway
     offer_services([](std::string_view id) { return host_service(id); });
     return true;
   }();

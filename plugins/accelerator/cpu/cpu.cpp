@@ -1,4 +1,4 @@
-// cpu - the processor: always there, works in order with the host.
+// cpu - the processor: always there, works in order with the host. trainer.devices = 4 makes four ranks that share it.
 #include <lhost/sdk/accelerator.hpp>
 
 #include <sys/resource.h>
@@ -23,11 +23,7 @@ struct Cpu : lhost::Accelerator {
   int32_t score() noexcept override { return 1; }  // every real accelerator is worth more
   uint32_t device_count() noexcept override { return 1; }
 
-  lh_device open(uint32_t index) override {
-    if (index != 0)
-      throw lhost::Error(LH_INVALID_ARGUMENT,
-                         "found device " + std::to_string(index) +
-                             ", but the cpu is one device: use devices = 1 or devices = [0]");
+  lh_device open(uint32_t) override {  // the ranks of a machine share its processor
     name_ = processor_name();
     return {LH_DEVICE_CPU, 0};
   }
