@@ -19,8 +19,9 @@ forbid() {
 # A layer of the host may include the layers named here, and itself.
 declare -A below=(
   [base]="" [manifest]="base" [plugin]="base manifest" [kinds]="base manifest plugin engine"
-  [assembly]="base manifest plugin kinds train engine lhost" [train]="base kinds engine"
-  [cli]="base manifest plugin kinds assembly train engine" [engine]=""
+  [launch]="base kinds"
+  [assembly]="base manifest plugin kinds launch train engine lhost" [train]="base kinds launch engine"
+  [cli]="base manifest plugin kinds launch assembly train engine" [engine]=""
 )
 layers() {
   local layer include file target
