@@ -29,6 +29,7 @@ class Resolver {
  public:
   Resolver(const ResolveInput& input, Diagnostics& diagnostics)
       : registry_(search_path(input.plugin_dirs), libtorch_version_or_empty()), d_(diagnostics) {
+    plan_.input = input.manifest;
     plan_.manifest = load_manifest(input.manifest, d_);
   }
 

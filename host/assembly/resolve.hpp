@@ -28,6 +28,7 @@ struct Selection {           // one component of the run
 };
 
 struct Plan {
+  ManifestInput input;
   Manifest manifest;
   Values run, trainer, resume;
   std::vector<Selection> selections;  // in the order of kind_tables()

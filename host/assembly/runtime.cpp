@@ -50,7 +50,7 @@ RunReport run_manifest(const RunOptions& o) {
   return guarded([&](RunReport& r) {
     const Plan plan = resolve(input_of(o), false);
     r.warnings = plan.warnings;
-    const RunResult result = execute(plan, {o.engine});
+    const RunResult result = execute(plan, {o.engine, o.plugin_dirs, false});
     r.exit_code = static_cast<int>(result.code);
     r.outcome = result.outcome;
     r.error = result.error;

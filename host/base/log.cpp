@@ -6,6 +6,7 @@
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -63,7 +64,13 @@ void log(Level level, std::string_view message) {
   }
 }
 
+namespace {
+std::atomic<int> verbosity{0};
+}
+int log_verbosity() { return verbosity; }
+
 void log_verbosity(int v) {
+  verbosity = v;
   the_log().terminal->set_level(v >= 2   ? spdlog::level::debug
                                 : v == 1 ? spdlog::level::info
                                          : spdlog::level::warn);

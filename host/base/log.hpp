@@ -7,6 +7,7 @@ namespace lhost {
 
 enum class Level { debug, info, warning, error };
 void log(Level, std::string_view message);
+int log_verbosity();
 void log_verbosity(int v);                  // 0: warnings on the terminal; 1: also info; 2: also debug
 void log_to_file(const std::string& path);  // append; an empty path closes the file
 

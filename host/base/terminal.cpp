@@ -42,6 +42,7 @@ Terminal& Terminal::get() {
 
 void Terminal::configure(const TerminalOptions& o) {
   const char* term = std::getenv("TERM");
+  options_ = o;
   enabled_ = !o.quiet;
   tty_ = isatty(STDOUT_FILENO) && term && std::strcmp(term, "dumb") != 0;
   colour_ = wants_colour(STDOUT_FILENO, o.colour);

@@ -15,6 +15,8 @@ class Terminal {
  public:
   static Terminal& get();
   void configure(const TerminalOptions&);
+  const TerminalOptions& options() const { return options_; }
+  void mute() { enabled_ = false; }  // of a rank that is not the first: errors and warnings only
   bool enabled() const { return enabled_; }
   bool is_tty() const { return tty_; }
   bool colour() const { return colour_; }              // on stdout
@@ -27,6 +29,7 @@ class Terminal {
 
  private:
   void clear_status();
+  TerminalOptions options_;
   bool enabled_ = true, tty_ = false, colour_ = false, error_colour_ = false, status_shown_ = false;
 };
 

@@ -10,6 +10,7 @@ struct RunCommand {
   std::vector<std::string> overrides;
   std::vector<std::string> plugin_dirs;
   std::string resume, checkpoint;
+  bool tail_ranks = false;
   std::string stage;  // of validate and test; empty: what [run] stages says
 };
 

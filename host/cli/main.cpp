@@ -1,4 +1,5 @@
 // host/cli/main.cpp - the command line: what it accepts, its help, and how errors leave the program.
+#include "assembly/launch.hpp"
 #include "base/failure.hpp"
 #include "base/log.hpp"
 #include "base/terminal.hpp"
@@ -53,6 +54,7 @@ void add_commands(CLI::App& app, CommandLine& c) {
   run->add_option("--resume", c.run.resume,
                   "go on from last, best, auto (last if there is one) or a checkpoint file")
       ->check(not_empty());
+  run->add_flag("--tail-ranks", c.run.tail_ranks, "show what all ranks print, not only rank 0");
   run->footer(
       "Examples:\n  lhost run configs/digits.toml\n  lhost run configs/digits.toml trainer.max_epochs=3 "
       "optimizer.lr=3e-4\n"
@@ -172,6 +174,7 @@ int printed(int code) {
 
 int main_of(int argc, char** argv) {
   if (argc >= 2 && std::string(argv[1]) == "__describe") return describe_child_main({argv + 2, argv + argc});
+  if (std::optional<RankBoot> boot = boot_rank()) return executed_rank(*boot);
   CommandLine c;
   CLI::App app{"lhost trains LibTorch models from a TOML manifest.", "lhost"};
   app.set_version_flag("--version", "lhost " LHOST_VERSION);

@@ -22,7 +22,7 @@ int run_command(const RunCommand& c) {
   const Plan plan = resolve(resolve_input(c), Terminal::get().error_colour());
   keep_memory();
   if (!plan.warnings.empty()) Terminal::get().error(plan.warnings);
-  return static_cast<int>(execute(plan, {}).code);
+  return static_cast<int>(execute(plan, {"", c.plugin_dirs, c.tail_ranks}).code);
 }
 
 }  // namespace lhost

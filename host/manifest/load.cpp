@@ -55,6 +55,7 @@ class Loader {
   explicit Loader(Diagnostics& out) : out_(out) {}
 
   Manifest run(const ManifestInput& input) {
+    snapshot_ = &input.snapshot;
     Node user = main_file(input.path);
     Node& root = m_.root;
     root = defaults(input.defaults_path);
@@ -80,17 +81,26 @@ class Loader {
     return static_cast<int>(m_.texts.size()) - 1;
   }
 
+  std::string content_of(const fs::path& path, std::string& problem) {
+    const auto kept = snapshot_->find(path.string());
+    std::string content = kept != snapshot_->end() ? kept->second
+                          : path == "-"            ? read_stream(std::cin, problem)
+                                                   : read_file(path, problem);
+    if (problem.empty()) m_.files[path.string()] = content;
+    return content;
+  }
+
   Node main_file(const std::string& path) {
     std::string problem, content;
     if (path == "-") {
       m_.path = path;
-      content = read_stream(std::cin, problem);
+      content = content_of(path, problem);
       if (!problem.empty()) throw Failure(Exit::usage, "the manifest on standard input " + problem);
       return tree(add("standard input", current_folder(), std::move(content)), {});
     }
     const fs::path absolute = (fs::path(current_folder()) / path).lexically_normal();
     m_.path = absolute.string();
-    content = read_file(absolute, problem);
+    content = content_of(absolute, problem);
     if (!problem.empty()) throw Failure(Exit::usage, "the manifest " + path + " " + problem);
     return tree(add(path, absolute.parent_path().string(), std::move(content)), {absolute});
   }
@@ -131,7 +141,7 @@ class Loader {
     if (chain.size() >= kDeepest)
       return refuse(name, "more than " + std::to_string(kDeepest) + " manifests extend one another");
     std::string problem;
-    std::string content = read_file(absolute, problem);
+    std::string content = content_of(absolute, problem);
     if (!problem.empty()) return refuse(name, "the manifest " + absolute.string() + " " + problem);
     std::string shown = (fs::path(text.name).parent_path() / name.string).lexically_normal().string();
     std::vector<fs::path> longer = chain;
@@ -154,7 +164,7 @@ class Loader {
 
   Node defaults(const std::string& path) {
     if (path.empty()) return empty_table();
-    std::string problem, content = read_file(path, problem);
+    std::string problem, content = content_of(path, problem);
     if (!problem.empty()) {
       throw Failure(Exit::environment, "the installation is incomplete: " + path + " " + problem);
     }
@@ -238,6 +248,7 @@ class Loader {
   }
 
   Diagnostics& out_;
+  const std::map<std::string, std::string>* snapshot_ = nullptr;
   Manifest m_;
   std::map<fs::path, Node> done_;                    // files that several others extend
   std::map<std::string, std::vector<Node>> always_;  // of the defaults file, by table

@@ -2,6 +2,7 @@
 #pragma once
 #include "manifest/diagnostics.hpp"
 
+#include <map>
 #include <optional>
 
 namespace lhost {
@@ -11,11 +12,14 @@ struct ManifestInput {
   std::vector<std::string> overrides;    // "trainer.max_epochs=3", "logger+={use=\"csv\"}"
   std::optional<std::string> lhost_set;  // the environment variable's text
   std::string defaults_path;             // share/lhost/defaults.toml
+  // What files held when another process read them (Manifest::files); used instead of the files.
+  std::map<std::string, std::string> snapshot;
 };
 struct Manifest {
   Node root;
   Texts texts;
   std::string path;  // absolute, of the main file; "-" for standard input
+  std::map<std::string, std::string> files;  // all that were read, by absolute path; "-" too
   bool complete =
       true;  // false: a text could not be read or parsed, so checking further would only add noise
 };

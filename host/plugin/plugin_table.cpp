@@ -13,27 +13,27 @@ constexpr uint32_t kMaxTable = 64 * 1024;
 constexpr uint32_t kMaxCount = 4096;
 constexpr uint64_t kMaxText = 64 * 1024;
 
-[[noreturn]] void refuse(const std::string& why) { throw Failure(Exit::plugin, why); }
+[[noreturn]] void refuse_table(const std::string& why) { throw Failure(Exit::plugin, why); }
 
 void check_size(const std::string& what, uint64_t size, uint64_t least) {
   if (size < least || size > kMaxTable)
-    refuse("malformed: " + what + " says that it has " + std::to_string(size) + " bytes, expected at least " +
+    refuse_table("malformed: " + what + " says that it has " + std::to_string(size) + " bytes, expected at least " +
            std::to_string(least) + " and at most " + std::to_string(kMaxTable));
 }
 void check_count(const std::string& what, uint64_t n, const void* list) {
   if (n > kMaxCount || (n && !list))
-    refuse("malformed: " + what + " says that it has " + std::to_string(n) + (list ? "" : " at no address"));
+    refuse_table("malformed: " + what + " says that it has " + std::to_string(n) + (list ? "" : " at no address"));
 }
 std::string text(const std::string& what, lh_str s) {
   if (s.len > kMaxText || (s.len && !s.ptr))
-    refuse("malformed: " + what + " is a text of " + std::to_string(s.len) + " bytes" +
+    refuse_table("malformed: " + what + " is a text of " + std::to_string(s.len) + " bytes" +
            (s.ptr ? "" : " at no address"));
   return {s.ptr, s.len};
 }
 
 void same(const char* what, const std::string& note, const std::string& table) {
   if (note != table)
-    refuse(std::string("its note lies: it gives the ") + what + " " + note + ", the plugin itself " + table);
+    refuse_table(std::string("its note lies: it gives the ") + what + " " + note + ", the plugin itself " + table);
 }
 
 template <class T>
@@ -52,14 +52,14 @@ void check_options(const std::string& component, const lh_component& c) {
     const std::string nth = "option " + std::to_string(i) + " of " + component;
     const auto o = read_table<lh_option>(nth, at);
     const std::string key = text("the key of " + nth, o.key);
-    if (key.empty()) refuse(nth + " has no key");
+    if (key.empty()) refuse_table(nth + " has no key");
     if (o.type <= LH_T_NONE || o.type > LH_T_CADENCE)
-      refuse("option " + key + " of " + component + " has the type " + std::to_string(o.type) +
+      refuse_table("option " + key + " of " + component + " has the type " + std::to_string(o.type) +
              ", which this host does not know");
     for (lh_str s : {o.doc, o.def, o.min, o.max, o.replaced_by}) text("a text of option " + key, s);
     check_count("the list of choices of option " + key, o.n_choices, o.choices);
     if (o.type == LH_T_ENUM && o.n_choices == 0)
-      refuse("option " + key + " of " + component + " has no choices");
+      refuse_table("option " + key + " of " + component + " has no choices");
     for (uint32_t j = 0; j < o.n_choices; ++j) text("a choice of option " + key, o.choices[j]);
   }
 }
@@ -73,23 +73,23 @@ void check_component(const lh_component& c, const Note& note, std::vector<bool>&
   for (size_t i = 0; i < note.components.size(); ++i) {
     const NotedComponent& noted = note.components[i];
     if (noted.kind + "/" + noted.revision != kind || noted.name != name) continue;
-    if (seen[i]) refuse("offers the component " + label + " twice");
+    if (seen[i]) refuse_table("offers the component " + label + " twice");
     seen[i] = true;
-    if (!c.create) refuse("the component " + label + " has no create");
+    if (!c.create) refuse_table("the component " + label + " has no create");
     check_count("the list of defaults of " + label, c.n_defaults, c.defaults);
     for (uint32_t d = 0; d < c.n_defaults; ++d) text("a default of " + label, c.defaults[d]);
     return check_options(label, c);
   }
-  refuse("its note lies: it does not name the component " + kind + ":" + name + ", which the plugin offers");
+  refuse_table("its note lies: it does not name the component " + kind + ":" + name + ", which the plugin offers");
 }
 
 const lh_plugin* call(PluginEntry entry) {
   try {
     return entry();
   } catch (const std::exception& e) {
-    refuse(std::string("an exception left lh_plugin_v1: ") + e.what() + "; this is a bug in the plugin");
+    refuse_table(std::string("an exception left lh_plugin_v1: ") + e.what() + "; this is a bug in the plugin");
   } catch (...) {
-    refuse("an exception left lh_plugin_v1; this is a bug in the plugin");
+    refuse_table("an exception left lh_plugin_v1; this is a bug in the plugin");
   }
 }
 
@@ -105,7 +105,7 @@ void copy_table(void* own, uint32_t own_size, const void* foreign) {
 
 void read_plugin_table(PluginEntry entry, LoadedPlugin& plugin) {
   const lh_plugin* foreign = call(entry);
-  if (!foreign) refuse("lh_plugin_v1 returned no table");
+  if (!foreign) refuse_table("lh_plugin_v1 returned no table");
   plugin.table = read_table<lh_plugin>("the plugin's table", foreign);
   const lh_plugin& t = plugin.table;
   const Note& note = plugin.note;
@@ -126,7 +126,7 @@ void read_plugin_table(PluginEntry entry, LoadedPlugin& plugin) {
   }
   for (size_t i = 0; i < seen.size(); ++i)
     if (!seen[i])
-      refuse("its note lies: it names the component " + note.components[i].kind + ":" +
+      refuse_table("its note lies: it names the component " + note.components[i].kind + ":" +
              note.components[i].name + ", which the plugin does not offer");
 }
 

@@ -141,7 +141,9 @@ bool Trainer::may_save_at(int64_t global_step) const {
 void Trainer::save_point(const std::function<void(CheckpointKeeper&)>& visit) {
   if (set_.checkpoints.empty()) return;
   if (ranks_.first()) {
+    watch_.page.set_phase(RankPhase::saving);
     for (auto& k : keepers_) visit(*k);
+    watch_.page.set_phase(RankPhase::running);
     ranks_.broadcast("");
     return;
   }

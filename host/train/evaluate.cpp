@@ -95,6 +95,7 @@ void Trainer::pass(int32_t stage, int64_t batch_limit, bool sanity) {
   while ((state_.batch = data.next()) != nullptr) {
     if (heard(LH_EVENT(stage, LH_ON_BATCH_START))) emit(LH_EVENT(stage, LH_ON_BATCH_START));
     state_.metrics.set_counted(state_.batch->counted != 0);
+    show_place();
     run_program(evaluation_[stage]);
     if (!sanity) post_record(state_.metrics.step_values());
     ++step.batch;

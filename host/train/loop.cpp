@@ -130,6 +130,7 @@ bool Trainer::train_batches() {
     const auto rows = static_cast<double>(train.global_rows(step.batch));
     seed_ = static_cast<double>(state_.batch->counted * topology_.data_count) / window_rows_;
     state_.metrics.set_counted(state_.batch->counted != 0);
+    show_place();
     run_program(micro_);
     step.samples += static_cast<int64_t>(rows);
     ++step.batch;

@@ -167,8 +167,8 @@ struct Steps {
 void Trainer::compile() {
   const lh_strategy_v0& s = c_.strategy.table();
   const lh_precision_v0& p = c_.precision.table();
-  const auto add = [](Program& program, bool declared, const char* who, lh_status (*f)(Trainer&)) {
-    if (declared) program.push_back({f, who});
+  const auto add = [this](Program& program, bool declared, const char* who, lh_status (*f)(Trainer&)) {
+    if (declared) program.push_back({f, who, watch_.page.add_operation(who)});
   };
   const auto profiled = [&](int32_t span) { return (profile_mask_ >> span & 1) != 0; };
   const auto hears = [&](int32_t what) { return heard(LH_EVENT(LH_STAGE_FIT, what)); };

@@ -82,6 +82,61 @@ std::string to_json(const RunResult& r) {
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+Exit exit_of(lh_code code) {
+  switch (code) {
+    case LH_PERMISSION:
+    case LH_RESOURCE_EXHAUSTED:
+      return Exit::environment;
+    case LH_ABI_MISMATCH:
+    case LH_PLUGIN_FAULT:
+      return Exit::plugin;
+    case LH_PEER_LOST:
+    case LH_ABORTED:
+      return Exit::peer;
+    default:
+      return Exit::failed;
+  }
+}
+
+namespace {
+void read_numbers(const nlohmann::json& j, std::map<std::string, double>& out) {
+  for (const auto& [name, v] : j.items()) out[name] = v.is_number() ? v.get<double>() : std::strtod(v.get<std::string>().c_str(), nullptr);
+}
+}  // namespace
+
+bool read_result(const std::string& file, RunResult& r) {
+  try {
+    const auto j = nlohmann::json::parse(read_file(file));
+    j.at("outcome").get_to(r.outcome);
+    r.code = static_cast<Exit>(j.at("exit_code").get<int>());
+    if (j.contains("error")) {
+      j["error"].at("message").get_to(r.error);
+      j["error"].at("code").get_to(r.error_code);
+      j["error"].at("where").get_to(r.where);
+    }
+    r.stop_reason = j.value("stop_reason", "");
+    for (const auto& [name, s] : j.at("stages").items())
+      r.stages[name] = {s.value("epochs", int64_t{0}), s.value("global_step", int64_t{0}), s.at("samples"), s.at("seconds")};
+    read_numbers(j.at("metrics").at("last"), r.last);
+    read_numbers(j.at("metrics").at("best"), r.best);
+    read_numbers(j.at("metrics").at("test"), r.test);
+    const auto& checkpoints = j.at("checkpoints");
+    if (const auto& best = checkpoints.at("best"); !best.is_null()) {
+      best.at("path").get_to(r.best_path);
+      r.best_monitor = best.value("monitor", "");
+      if (best.contains("value") && best["value"].is_number()) r.best_value = best["value"].get<double>();
+    }
+    if (const auto& last = checkpoints.at("last"); !last.is_null()) last.get_to(r.last_path);
+    for (const auto& [name, v] : j.at("versions").items()) {
+      if (name == "plugins") v.get_to(r.plugins);
+      else r.versions[name] = v.get<std::string>();
+    }
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 void write_result(const RunResult& r) { write_atomically(r.run_folder + "/result.json", to_json(r)); }
 
 }  // namespace lhost

@@ -83,6 +83,8 @@ FolderLock::~FolderLock() {
   if (fd_ >= 0) close(fd_);
 }
 
+std::string last_checkpoint(const std::string& run_folder) { return recorded(run_folder, "last"); }
+
 bool has_resume_point(const std::string& dir, const std::string& name) {
   return !find_recorded(fs::path(dir) / name, "last").file.empty();
 }

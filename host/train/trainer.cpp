@@ -28,14 +28,15 @@ const char* split_name(int32_t split) {
 }
 
 Trainer::Trainer(const Engine& engine, RunHandle& handle, Ranks& ranks, Components& components,
-                 const Settings& settings, std::string run_folder, const std::string& resume_file,
-                 bool continues)
+                 const Settings& settings, const Watch& watch, std::string run_folder,
+                 const std::string& resume_file, bool continues)
     : engine_(engine),
       handle_(handle),
       state_(handle.state()),
       ranks_(ranks),
       c_(components),
       set_(settings),
+      watch_(watch),
       run_folder_(std::move(run_folder)),
       resume_file_(resume_file),
       log_writer_(components.loggers, settings.logger_stops),
@@ -193,9 +194,10 @@ void Trainer::note_failure(const std::exception_ptr& e) {
   result_.code = Exit::failed;
   result_.where = place();
   std::string who;
+  lh_code code = LH_UNKNOWN;
   const auto out_of_memory = [&] {
+    code = LH_RESOURCE_EXHAUSTED;
     result_.error = "out of memory";
-    result_.error_code = code_name(LH_RESOURCE_EXHAUSTED);
     result_.code = Exit::environment;
   };
   try {
@@ -203,14 +205,11 @@ void Trainer::note_failure(const std::exception_ptr& e) {
   } catch (const ComponentFailure& f) {
     who = f.component + (f.where.empty() ? "" : " (" + f.where + ")");
     result_.error = f.what();
-    result_.error_code = code_name(f.code);
-    if (f.code == LH_PERMISSION || f.code == LH_RESOURCE_EXHAUSTED) result_.code = Exit::environment;
-    if (f.code == LH_ABI_MISMATCH || f.code == LH_PLUGIN_FAULT) result_.code = Exit::plugin;
-    if (f.code == LH_PEER_LOST || f.code == LH_ABORTED) result_.code = Exit::peer;
+    code = f.code;
+    result_.code = exit_of(f.code);
   } catch (const Failure& f) {
     result_.error = f.what();
-    result_.error_code =
-        code_name(f.code == Exit::environment ? LH_RESOURCE_EXHAUSTED : LH_FAILED_PRECONDITION);
+    code = f.code == Exit::environment ? LH_RESOURCE_EXHAUSTED : LH_FAILED_PRECONDITION;
     result_.code = f.code;
   } catch (const std::bad_alloc&) {
     out_of_memory();
@@ -221,22 +220,19 @@ void Trainer::note_failure(const std::exception_ptr& e) {
     result_.error =
         current_ ? std::string("an exception left a plugin: ") + f.what() + "; this is a fault of the plugin"
                  : std::string("internal error: ") + f.what();
-    result_.error_code = code_name(current_ ? LH_PLUGIN_FAULT : LH_INTERNAL);
+    code = current_ ? LH_PLUGIN_FAULT : LH_INTERNAL;
     result_.code = current_ ? Exit::plugin : Exit::internal;
   } catch (...) {
     who = current_ ? current_->who : "";
     result_.error = "something that is not a std::exception left a plugin; this is a fault of the plugin";
-    result_.error_code = code_name(LH_PLUGIN_FAULT);
+    code = LH_PLUGIN_FAULT;
     result_.code = Exit::plugin;
   }
-  if (!who.empty()) result_.where = who + ", " + result_.where;
+  tell_failure(who, code);
   if (!ranks_.alone()) {  // nothing of what is under way will be finished; the others are not to wait for it
     if (c_.strategy && c_.strategy->abort) c_.strategy->abort(c_.strategy.self(), LH_ABORTED);
     ranks_.abort(LH_ABORTED);
   }
-  Terminal& t = Terminal::get();
-  t.error(red("error:", t.error_colour()) + " " + (who.empty() ? "" : "failed in " + who + ": ") +
-          result_.error + "\n  " + place() + "; run folder " + shown(run_folder_));
   state_.failure = result_.error;
   try {
     constexpr int32_t event = LH_EVENT(LH_STAGE_FIT, LH_ON_EXCEPTION);
@@ -249,8 +245,28 @@ void Trainer::note_failure(const std::exception_ptr& e) {
   }
 }
 
+void Trainer::show_place() {
+  watch_.page.set_stage(state_.step.stage);
+  watch_.page.set_epoch(state_.step.epoch);
+  watch_.page.set_batch(state_.step.batch);
+  watch_.page.set_global_step(state_.step.global_step);
+}
+
+// In the page first: whatever happens from here on, a supervisor knows it.
+void Trainer::tell_failure(const std::string& who, lh_code code) {
+  result_.error_code = code_name(code);
+  show_place();
+  watch_.page.fail({code, static_cast<int32_t>(result_.code), 0, result_.error, who, "", result_.where});
+  if (!who.empty()) result_.where = who + ", " + result_.where;
+  if (watch_.supervised && ranks_.first()) return log(Level::info, "failed in " + result_.where + ": " + result_.error);
+  Terminal& t = Terminal::get();
+  t.error(red("error:", t.error_colour()) + " " + (who.empty() ? "" : "failed in " + who + ": ") +
+          result_.error + "\n  " + place() + "; run folder " + shown(run_folder_));
+}
+
 // Every step of the teardown runs, whatever the one before it did.
 void Trainer::finish() {
+  watch_.page.set_phase(RankPhase::ending);
   const auto attempt = [](const auto& f) {
     try {
       f();

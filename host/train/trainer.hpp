@@ -18,6 +18,7 @@
 #include "train/run_folder.hpp"
 #include "train/run_state.hpp"
 #include "train/schedule.hpp"
+#include "train/watch.hpp"
 
 #include <chrono>
 #include <optional>
@@ -28,8 +29,8 @@ class Trainer {
  public:
   // The run's folder exists; everything else is opened here or in run(), in the order of host/README.md. What it holds of
   // an earlier life (`continues`) stays as it is until the checkpoint is loaded.
-  Trainer(const Engine&, RunHandle&, Ranks&, Components&, const Settings&, std::string run_folder,
-          const std::string& resume_file, bool continues);
+  Trainer(const Engine&, RunHandle&, Ranks&, Components&, const Settings&, const Watch&,
+          std::string run_folder, const std::string& resume_file, bool continues);
   ~Trainer();
   Trainer(const Trainer&) = delete;
 
@@ -42,6 +43,7 @@ class Trainer {
   struct Op {
     lh_status (*run)(Trainer&);
     const char* who;
+    int32_t shown = 0;  // its number in the watched page
   };
   using Program = std::vector<Op>;
   struct Listener {
@@ -77,6 +79,7 @@ class Trainer {
   void run_program(const Program& p) {
     for (const Op& op : p) {
       current_ = &op;
+      watch_.page.set_operation(op.shown);
       if (lh_status s = op.run(*this)) [[unlikely]]
         raise(s);
     }
@@ -141,6 +144,8 @@ class Trainer {
   void finish();
   void run_stage(int32_t stage);
   void note_failure(const std::exception_ptr&);
+  void tell_failure(const std::string& who, lh_code code);
+  void show_place();  // in the watched page
   void interrupt();
   std::string place() const;
   static std::string shown(const std::string& path);  // relative to the current folder when it lies below
@@ -151,6 +156,7 @@ class Trainer {
   Ranks& ranks_;
   Components& c_;
   const Settings& set_;
+  Watch watch_;
   std::string run_folder_, resume_file_;
   LogWriter log_writer_;
   RunResult result_;
