@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +30,12 @@ RankGroup::~RankGroup() {
 
 void RankGroup::add(int64_t rank, pid_t pid) {
   const pid_t group = getpgid(pid);
-  Member m{pid, group == getpgrp() || group < 0 ? 0 : group, pidfd_open(pid, 0), true, {}};
+  // not glibc's function: some of its headers declare it for C alone
+  Member m{pid,
+           group == getpgrp() || group < 0 ? 0 : group,
+           static_cast<int>(syscall(SYS_pidfd_open, pid, 0)),
+           true,
+           {}};
   if (m.pidfd >= 0) fcntl(m.pidfd, F_SETFD, FD_CLOEXEC);
   m.end.rank = rank;
   members_.push_back(std::move(m));
@@ -79,12 +84,13 @@ void RankGroup::send(int sig) const {
 
 void RankGroup::freeze() { frozen_ = true; }
 
+// Once to each: a second SIGTERM means more than the first.
 void RankGroup::end_all(int sig) const {
   pid_t told = 0;
   for (const Member& m : members_) {
-    if (m.alive) kill(m.pid, sig);
+    if (m.group == 0 && m.alive) kill(m.pid, sig);
     if (m.group != 0 && m.group != told) kill(-m.group, sig);
-    told = m.group;
+    if (m.group != 0) told = m.group;
   }
 }
 

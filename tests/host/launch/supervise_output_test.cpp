@@ -1,0 +1,102 @@
+// Where the output of ranks goes, and what they are told.
+#include "support.hpp"
+
+namespace lhost_test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+int lines_of(const std::string& s) { return static_cast<int>(std::count(s.begin(), s.end(), '\n')); }
+
+TEST_F(Supervise, EachRankLearnsWhoItIs) {
+  const Supervised s = run("--ranks 3", "show");
+  EXPECT_EQ(s.exit_code, 0) << s.output;
+  EXPECT_THAT(s.output, AllOf(HasSubstr("rank 0 of 3 port "), HasSubstr(" addr 127.0.0.1"),
+                              HasSubstr(" request bytes \x01\x02 "), HasSubstr(" restart 0 ")));
+  EXPECT_THAT(log(1), StartsWith("rank 1 of 3 port "));
+  EXPECT_THAT(log(2), StartsWith("rank 2 of 3 port "));
+  EXPECT_EQ(s.output.substr(0, s.output.find('\n')).substr(7), log(2).substr(7, log(2).size() - 8));
+  EXPECT_THAT(s.output, Not(HasSubstr(" port 0 ")));
+}
+
+TEST_F(Supervise, ForkedRanksLearnTheSame) {
+  if (!kForksWork) GTEST_SKIP();
+  const Supervised s = run("--ranks 2 --launcher spawn", "show");
+  EXPECT_EQ(s.exit_code, 0) << s.output;
+  EXPECT_THAT(s.output, HasSubstr("rank 0 of 2 port "));
+  EXPECT_THAT(log(1), AllOf(StartsWith("rank 1 of 2 port "), HasSubstr(" request bytes \x01\x02 ")));
+}
+
+TEST_F(Supervise, ThreadsAreSharedUnlessTheUserSaysSo) {
+  EXPECT_THAT(run("--ranks 64", "show").output, HasSubstr(" omp 1 "));
+  EXPECT_THAT(shell("OMP_NUM_THREADS=5 " + command("--ranks 2", "show")).output, HasSubstr(" omp 5 "));
+}
+
+TEST_F(Supervise, OtherRanksWriteToTheirFiles) {
+  const Supervised s = run("--ranks 3", "loud:3 loud:5 loud:0");
+  EXPECT_EQ(s.exit_code, 0);
+  EXPECT_EQ(lines_of(s.output), 4);
+  EXPECT_EQ(lines_of(log(1)), 5);
+  EXPECT_EQ(log(2), "");
+}
+
+TEST_F(Supervise, TailShowsEveryLineAndKeepsTheFile) {
+  const Supervised s = run("--ranks 3 --tail", "ok loud:20000 loud:3");
+  EXPECT_EQ(s.exit_code, 0);
+  EXPECT_EQ(lines_of(s.output), 20004);
+  EXPECT_EQ(lines_of(log(1)), 20000);
+  EXPECT_THAT(s.output, AllOf(HasSubstr("[rank 1] line 19999."), HasSubstr("[rank 2] line 2.")));
+}
+
+TEST_F(Supervise, TailShowsALastLineWithoutAnEnd) {
+  const Supervised s = run("--ranks 2 --tail", "slow:200 script:'printf unfinished'");
+  EXPECT_THAT(s.output, HasSubstr("[rank 1] unfinished\n"));
+  EXPECT_EQ(log(1), "unfinished");
+}
+
+TEST_F(Supervise, BothStreamsOfARankAreKept) {
+  run("--ranks 2", "slow:300 script:'echo out; echo err >&2'");
+  EXPECT_THAT(log(1), AllOf(HasSubstr("out\n"), HasSubstr("err\n")));
+}
+
+TEST_F(Supervise, ARankReadsNothingFromTheTerminal) {
+  const Outcome o = shell("echo typed | " + command("--ranks 2", "'script:cat; exit 0'"));
+  EXPECT_THAT(o.output, Not(HasSubstr("typed")));
+}
+
+TEST_F(Supervise, RanksInheritNoOtherDescriptors) {
+  const Outcome o = shell("exec 7</dev/null 8</dev/null; " +
+                          command("--ranks 2", "'script:ls -l /proc/self/fd | wc -l' slow:200"));
+  // the shell's own: 0, 1, 2 and the folder that ls reads; "total 0" is a line, too
+  EXPECT_THAT(o.output, StartsWith("5\n"));
+}
+
+TEST_F(Supervise, ManyAtATimeHaveTheirOwnPorts) {
+  std::string all;
+  for (int i = 0; i < 20; ++i) all += command("--ranks 2", "'script:sleep 0.5' show") + " & ";
+  shell(all + "wait");
+  // rank_1.log is appended to by all of them
+  std::vector<std::string> ports;
+  const std::string text = log(1);
+  for (size_t at = 0; (at = text.find(" port ", at)) != text.npos; at += 6)
+    ports.push_back(text.substr(at + 6, text.find(' ', at + 6) - at - 6));
+  EXPECT_EQ(ports.size(), 20u);
+  std::sort(ports.begin(), ports.end());
+  EXPECT_EQ(std::unique(ports.begin(), ports.end()), ports.end());
+}
+
+TEST_F(Supervise, ABusyPortIsNamedAtOnce) {
+  const std::string port = std::to_string(20000 + getpid() % 10000);
+  const double start = now_s();
+  const Outcome o = shell(command("--ranks 2 --port " + port, "slow:1500") + " & sleep 0.5; " +
+                          command("--ranks 2 --port " + port, "ok") + "; echo exit $?; wait");
+  EXPECT_THAT(o.output, HasSubstr("FAILURE port " + port + " on 127.0.0.1 is in use by another program"));
+  EXPECT_THAT(o.output, HasSubstr("exit 3"));
+  EXPECT_LT(now_s() - start, 3 * kSlow);
+}
+
+}  // namespace
+}  // namespace lhost_test

@@ -1,0 +1,152 @@
+// Signals to the supervisor, to a rank, and the death of the supervisor.
+#include "support.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+namespace lhost_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class SuperviseSignals : public Supervise {
+ protected:
+  // The supervisor itself, so that its number is known.
+  void start(const std::string& flags, const std::string& behaviours) {
+    const std::string line = "exec " LHOST_TEST_LAUNCH_PROGRAM " --folder " + dir_.path() + " " + flags +
+                             " " + behaviours + " >" + dir_ / "output" + " 2>&1";
+    pid_ = fork();
+    if (pid_ == 0) {
+      setpgid(0, 0);
+      execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+      _exit(127);
+    }
+  }
+  bool ranks_run(size_t n) {
+    return within(10, [&] { return processes_of(dir_.path()).size() == n + 1; }) && (usleep(300000), true);
+  }
+  int wait_for_end() {
+    int status = 0;
+    if (!within(15, [&] { return waitpid(pid_, &status, WNOHANG) == pid_; })) {
+      ADD_FAILURE() << "it does not end\n" << output();
+      kill(pid_, SIGKILL);
+      waitpid(pid_, &status, 0);
+    }
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  void TearDown() override {
+    if (pid_ > 0) kill(pid_, SIGKILL), waitpid(pid_, nullptr, 0);
+    EXPECT_TRUE(within(5, [&] { return processes_of(dir_.path()).empty(); }));
+  }
+  std::string output() const { return dir_.read("output"); }
+  pid_t pid_ = -1;
+};
+
+class SuperviseSignal : public SuperviseSignals, public testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Each, SuperviseSignal, testing::Values(SIGINT, SIGTERM, SIGHUP));
+
+TEST_P(SuperviseSignal, EndsTheRanksInOrder) {
+  start("--ranks 3", "train:50");
+  ASSERT_TRUE(ranks_run(3));
+  kill(pid_, GetParam());
+  EXPECT_EQ(wait_for_end(), 128 + GetParam());
+  EXPECT_THAT(output(), HasSubstr("asked 1"));
+  EXPECT_THAT(output(), Not(HasSubstr("error")));
+}
+
+TEST_P(SuperviseSignal, TwiceEndsAllAtOnce) {
+  start("--ranks 3", "train:20000");
+  ASSERT_TRUE(ranks_run(3));
+  kill(pid_, SIGINT);
+  usleep(200000);
+  EXPECT_EQ(waitpid(pid_, nullptr, WNOHANG), 0);
+  kill(pid_, GetParam());
+  const double start = now_s();
+  EXPECT_EQ(wait_for_end(), 128 + GetParam());
+  EXPECT_LT(now_s() - start, 1 * kSlow);
+  EXPECT_THAT(output(), HasSubstr("ended at once by a second signal; nothing more was saved"));
+}
+
+TEST_F(SuperviseSignals, ARankThatSavesIsWaitedForTheOthersAreNot) {
+  start("--ranks 3 --settle 200", "train:1500 train:0 hang");
+  ASSERT_TRUE(ranks_run(3));
+  kill(pid_, SIGTERM);
+  const double start = now_s();
+  EXPECT_EQ(wait_for_end(), 143);
+  EXPECT_GT(now_s() - start, 1.4);
+  EXPECT_LT(now_s() - start, 1.5 + 1.5 * kSlow);
+}
+
+TEST_F(SuperviseSignals, TheTerminalsReachesTheSupervisorAlone) {
+  start("--ranks 2", "train:0");
+  ASSERT_TRUE(ranks_run(2));
+  for (int p : processes_of(dir_.path()))
+    if (p != pid_) {
+      EXPECT_NE(getpgid(p), getpgid(pid_));
+      EXPECT_EQ(getsid(p), getsid(pid_));
+    }
+  kill(-pid_, SIGINT);  // what Ctrl-C does
+  EXPECT_EQ(wait_for_end(), 130);
+}
+
+TEST_F(SuperviseSignals, AllRanksAreOneGroup) {
+  start("--ranks 3", "train:0");
+  ASSERT_TRUE(ranks_run(3));
+  std::vector<int> groups;
+  for (int p : processes_of(dir_.path()))
+    if (p != pid_) groups.push_back(getpgid(p));
+  EXPECT_EQ(groups, std::vector<int>(3, groups.at(0)));
+  kill(pid_, SIGTERM);
+  wait_for_end();
+}
+
+TEST_F(SuperviseSignals, OneRankThatIsToldToEndIsNoFailure) {
+  start("--ranks 2", "train:0 train:0");
+  ASSERT_TRUE(ranks_run(2));
+  for (int p : processes_of(dir_.path()))  // all vote for it in a real run
+    if (p != pid_) kill(p, SIGTERM);
+  EXPECT_EQ(wait_for_end(), 143);
+  EXPECT_THAT(output(), HasSubstr("asked 1"));
+}
+
+TEST_F(SuperviseSignals, KilledItTakesItsRanksWithIt) {
+  for (const char* launcher : {"exec", "spawn"}) {
+    if (!kForksWork && launcher == std::string("spawn")) continue;
+    start(std::string("--ranks 3 --launcher ") + launcher, "hang deaf busy");
+    ASSERT_TRUE(ranks_run(3));
+    kill(pid_, SIGKILL);
+    EXPECT_EQ(wait_for_end(), 137);
+    EXPECT_TRUE(within(2, [&] { return processes_of(dir_.path()).empty(); }));
+  }
+}
+
+TEST_F(SuperviseSignals, ARankKilledFromOutsideIsNamed) {
+  start("--ranks 2", "hang hang");
+  ASSERT_TRUE(ranks_run(2));
+  const auto all = processes_of(dir_.path());
+  kill(*std::max_element(all.begin(), all.end()), SIGKILL);
+  EXPECT_EQ(wait_for_end(), 137);
+  EXPECT_THAT(output(), HasSubstr("was ended by SIGKILL"));
+}
+
+TEST_F(SuperviseSignals, LeavesNoSharedMemory) {
+  const auto count = [] {
+    int n = 0;
+    for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator("/dev/shm")) ++n;
+    return n;
+  };
+  const int before = count();
+  start("--ranks 2", "hang hang");
+  ASSERT_TRUE(ranks_run(2));
+  EXPECT_EQ(count(), before);
+  kill(pid_, SIGKILL);
+  wait_for_end();
+  EXPECT_EQ(count(), before);
+}
+
+}  // namespace
+}  // namespace lhost_test
