@@ -5,6 +5,8 @@
 #include "plugin/describe.hpp"
 #include "plugin/loader.hpp"
 
+#include <lhost/strategy.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -346,6 +348,18 @@ class Resolver {
       if (s.kind == "checkpointer") policies.push_back(&s.host);
     }
     check_checkpoints(policies, d_);
+    check_ranks();
+  }
+
+  void check_ranks() {
+    const bool devices = plan_.trainer["devices"].n > 1, nodes = plan_.trainer.integer("num_nodes") > 1;
+    const Selection* s = plan_.find("strategy");
+    const ComponentDescription* c = s ? description(*s) : nullptr;
+    if (!c || !(c->flags & LH_STRATEGY_ONE_RANK) || !(devices || nodes)) return;
+    const char* key = devices ? "devices" : "num_nodes";
+    d_.add(plan_.trainer.source(key), std::string("trainer.") + key,
+           "makes several ranks, but the strategy \"" + s->name +
+               "\" trains on one rank; choose a strategy for several, such as [strategy] use = \"ddp\"");
   }
 
   // Every key with its value: what the user wrote, and the defaults.

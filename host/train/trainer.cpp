@@ -207,6 +207,7 @@ void Trainer::note_failure(const std::exception_ptr& e) {
     result_.error = f.what();
     code = f.code;
     result_.code = exit_of(f.code);
+    if (result_.code == Exit::peer && ranks_.alone()) result_.code = Exit::failed;  // there is nobody else
   } catch (const Failure& f) {
     result_.error = f.what();
     code = f.code == Exit::environment ? LH_RESOURCE_EXHAUSTED : LH_FAILED_PRECONDITION;

@@ -13,7 +13,7 @@ case $set in
     flags=(-Wpadded -Wpedantic)
     ;;
   sdk)
-    mapfile -t headers < <(ls "$include"/lhost/sdk/*.hpp | grep -vE '/(torch|unit|model)\.hpp$')
+    mapfile -t headers < <(ls "$include"/lhost/sdk/*.hpp | grep -vE '/(torch|unit|model|batch_norm)\.hpp$')
     flags=()
     ;;
 esac

@@ -16,6 +16,9 @@ extern "C" {
 
 #define LH_STRATEGY_KIND "strategy/0.2"
 
+/* Component flag: trains on one rank only; a manifest that makes more is refused before anything starts. */
+enum { LH_STRATEGY_ONE_RANK = 1 };
+
 #define LH_UNIT_ALL 0xffffffffu /* params_ready: last call, every unit is in */
 enum { LH_PHASE_FORWARD = 0, LH_PHASE_RECOMPUTE = 1 };
 

@@ -28,4 +28,5 @@ static lh_status create(const lh_component *c, const lh_create_args *a, void **s
   *out = &table;
   return NULL;
 }
-LH_PLUGIN(LH_STRATEGY_KIND, "single", "1.0.0", NULL, 0, create, lh_no_services)
+LH_PLUGIN_WITH_FLAGS(LH_STRATEGY_KIND, "single", "1.0.0", NULL, 0, create, lh_no_services,
+                     LH_STRATEGY_ONE_RANK)

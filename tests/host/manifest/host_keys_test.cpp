@@ -14,6 +14,7 @@ struct Key {
 };
 void PrintTo(const Key& k, std::ostream* out) { *out << k.key; }
 const Schema& logger_part() { return host_part("logger"); }
+const Schema& collective_part() { return host_part("collective"); }
 const Schema& callback_part() { return host_part("callback"); }
 const Schema& profiler_part() { return host_part("profiler"); }
 
@@ -22,6 +23,7 @@ const std::vector<Key> kKeys = {
     {run_keys, "name", "", "\"x\"", "\"\""},
     {run_keys, "dir", "\"/base/runs\"", "\"x\"", "\"\""},
     {run_keys, "seed", "42", "0", "-1"},
+    {run_keys, "max_restarts", "0", "3", "-1"},
     {run_keys, "stages", "[\"fit\"]", "[\"validate\", \"test\", \"predict\", \"fit\"]", "[\"fit\", \"fit\"]"},
     {trainer_keys, "max_epochs", "", "-1", "-2"},
     {trainer_keys, "min_epochs", "", "0", "-1"},
@@ -40,6 +42,7 @@ const std::vector<Key> kKeys = {
     {trainer_keys, "devices", "\"auto\"", "[0, 2]", "\"two\""},
     {trainer_keys, "num_nodes", "1", "2", "0"},
     {trainer_keys, "threads", "0", "2", "-1"},
+    {trainer_keys, "sync_batchnorm", "false", "true", "1"},
     {trainer_keys, "flush_denormal", "true", "false", "0"},
     {resume_keys, "from", "", "\"last\"", "\"\""},
     {resume_keys, "strict", "true", "false", "\"no\""},
@@ -69,6 +72,9 @@ const std::vector<Key> kKeys = {
     {checkpoint_keys, "save_on_signal", "true", "false", "1"},
     {group_keys, "match", "", "'\\.bias$'", "'(a'"},
     {group_keys, "name", "", "\"x\"", "\"\""},
+    {collective_part, "timeout", "\"10m\"", "\"90s\"", "\"0s\""},
+    {collective_part, "connect_timeout", "\"5m\"", "\"00:01:00\"", "30"},
+    {collective_part, "check", "false", "true", "\"yes\""},
     {logger_part, "on_error", "\"warn\"", "\"stop\"", "\"ignore\""},
     {callback_part, "on_error", "\"stop\"", "\"warn\"", "true"},
     {profiler_part, "on_error", "\"warn\"", "\"stop\"", "\"\""},

@@ -216,11 +216,12 @@ TEST_F(RunFailure, AllErrorsOfTheManifestComeTogetherAndNothingIsMade) {
   EXPECT_EQ(o.report.run_folder, "");
 }
 
-TEST_F(RunFailure, MoreThanOneDeviceIsRefusedByThisVersion) {
+TEST_F(RunFailure, AStrategyOfOneRankRefusesMoreBeforeAnythingStarts) {
   for (const char* devices : {"trainer.devices=2", "trainer.devices=[0, 1]", "trainer.num_nodes=2"}) {
     const Outcome o = run({devices});
     EXPECT_EQ(o.report.exit_code, 2) << devices;
-    EXPECT_THAT(o.report.error, HasSubstr("one device"));
+    EXPECT_THAT(o.report.error, HasSubstr("\"single\" trains on one rank"));
+    EXPECT_FALSE(started());
   }
   for (const char* devices :
        {"trainer.devices=1", "trainer.devices=\"auto\"", "trainer.devices=[0]", "trainer.threads=3"})

@@ -9,9 +9,6 @@
 #include <lhost/sdk/plugin.hpp>
 #include <lhost/sdk/torch.hpp>
 
-#include <torch/csrc/autograd/custom_function.h>
-#include <torch/nn/modules/batchnorm.h>
-
 #include <cmath>
 #include <string>
 

@@ -37,7 +37,9 @@ static inline void lh_name_component(const char *kind, const char *name) {
 /* One component, one plugin. KIND is the header's LH_*_KIND; CREATE fills self and table; BIND asks for the
  * services, or is lh_no_services. */
 static inline lh_status lh_no_services(void) { return NULL; }
-#define LH_PLUGIN(KIND, COMPONENT, VERSION, OPTIONS, N_OPTIONS, CREATE, BIND)        \
+#define LH_PLUGIN(KIND, COMPONENT, VERSION, OPTIONS, N_OPTIONS, CREATE, BIND) \
+  LH_PLUGIN_WITH_FLAGS(KIND, COMPONENT, VERSION, OPTIONS, N_OPTIONS, CREATE, BIND, 0)
+#define LH_PLUGIN_WITH_FLAGS(KIND, COMPONENT, VERSION, OPTIONS, N_OPTIONS, CREATE, BIND, FLAGS) \
   LH_PLUGIN_NOTE(COMPONENT, VERSION, "", KIND ":" COMPONENT, "");                    \
   static lh_status lh_plugin_init_(const lh_host *h) {                               \
     lh_h = h;                                                                        \
@@ -48,6 +50,7 @@ static inline lh_status lh_no_services(void) { return NULL; }
                                                  .kind = LH_STR(KIND),               \
                                                  .name = LH_STR(COMPONENT),          \
                                                  .version = LH_STR(VERSION),         \
+                                                 .flags = FLAGS,                     \
                                                  .options = OPTIONS,                 \
                                                  .n_options = N_OPTIONS,             \
                                                  .option_stride = sizeof(lh_option), \

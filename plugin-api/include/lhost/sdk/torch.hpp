@@ -3,6 +3,7 @@
 #pragma once
 #include <lhost/tensor.h>
 
+#include <torch/autograd.h>
 #include <torch/nn.h>
 #include <torch/types.h>
 #include <torch/utils.h>
