@@ -1,0 +1,2 @@
+// The transport "threads".
+#include "rig.hpp"
