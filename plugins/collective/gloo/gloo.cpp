@@ -33,14 +33,6 @@ class TcpBoard final : public Board {
     store_->compareSet(key, {}, bytes(value));
   }
   bool has(const std::string& key) override { return store_->check({key}); }
-  bool wait(const std::string& key, Milliseconds timeout) override {
-    try {
-      store_->wait({key}, timeout);
-    } catch (const c10::DistStoreError&) {
-      return false;
-    }
-    return true;
-  }
   std::string get(const std::string& key) override {
     const std::vector<uint8_t> v = store_->get(key);
     return {v.begin(), v.end()};

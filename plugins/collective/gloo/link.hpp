@@ -20,8 +20,7 @@ class Board {
   virtual void set(const std::string& key, const std::string& value) = 0;
   virtual void set_once(const std::string& key, const std::string& value) = 0;  // the first value stays
   virtual bool has(const std::string& key) = 0;
-  virtual bool wait(const std::string& key, Milliseconds) = 0;  // false: it did not come in time
-  virtual std::string get(const std::string& key) = 0;          // blocks until it is there
+  virtual std::string get(const std::string& key) = 0;  // blocks until it is there
 };
 
 struct LinkError : std::runtime_error {

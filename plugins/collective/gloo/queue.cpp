@@ -15,10 +15,15 @@ using lhost_collective::Kind;
 using State = Operation::State;
 using Clock = Operation::Clock;
 
-constexpr std::chrono::seconds kDrain{2};  // for what was issued and never waited for, at the end
+constexpr std::chrono::seconds kDrain{1};  // for what was issued and never waited for, at the end
 
 std::string with_number(const Operation& o) {
   return describe(o.call) + " (call " + std::to_string(o.number) + ")";
+}
+
+std::string are_gone(const std::vector<int64_t>& ranks) {
+  if (ranks.size() == 1) return "rank " + std::to_string(ranks[0]) + " is gone";
+  return ranks.empty() ? "a rank is gone" : "ranks " + lhost_collective::list(ranks) + " are gone";
 }
 
 bool pair(Kind k) { return k == Kind::send || k == Kind::recv; }
@@ -70,7 +75,7 @@ OperationPtr Queue::issue(std::shared_ptr<const Group> group, const Call& call, 
   o->group = std::move(group);
   o->timeout_ns = timeout_ns;
   Lock lock(mutex_);
-  o->number = ++issued_;
+  o->number = issued_++;  // 0 is the barrier at the end of init
   if (failed_) throw lhost::Error(failed_, after_failure(*o));
   if (direct(*o)) {
     begin(*o, lock);
@@ -206,7 +211,7 @@ void Queue::fail(Operation& o, const LinkError& e, Lock& lock) {
     lock.unlock();
     const auto peers = o.exchange ? o.exchange->batch().broken() : std::vector<int64_t>{};
     lock.lock();
-    text += ": rank(s) " + (peers.empty() ? "unknown" : list(peers)) + " are gone (" + e.what() + ")";
+    text += ": " + are_gone(peers) + " (" + e.what() + ")";
   }
   const bool first = !failed_;
   if (failed_ == LH_ABORTED) code = failed_, text = after_failure(o);  // meanwhile

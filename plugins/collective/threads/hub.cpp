@@ -11,7 +11,7 @@ using lhost_collective::Kind;
 using lhost_collective::list;
 using State = Meeting::State;
 
-constexpr std::chrono::seconds kDrain{2};
+constexpr std::chrono::seconds kDrain{1};  // for calls that nobody waited for, at the end
 
 struct Registry {
   std::mutex mutex;
@@ -77,38 +77,48 @@ std::shared_ptr<Hub> Hub::join(const std::string& job, size_t size, size_t rank,
     if (!known) known = std::make_shared<Hub>(job, size);
     hub = known;
   }
-  Lock lock(hub->mutex_);
-  if (hub->size_ != size)
-    throw lhost::Error(LH_INVALID_ARGUMENT, "the job \"" + job + "\" has " + std::to_string(hub->size_) +
-                                                " ranks, but rank " + std::to_string(rank) + " came with " +
-                                                std::to_string(size));
-  if (rank >= size || hub->joined_[rank])
-    throw lhost::Error(LH_ALREADY_EXISTS, "two threads have rank " + std::to_string(rank) + " of the job \"" +
-                                              job + "\"; each rank has to be started once");
-  hub->joined_[rank] = true;
-  hub->cv_.notify_all();
-  hub->await_all(lock, rank, timeout_ns);
-  return hub;
+  hub->enter(size, rank);
+  if (hub->await_all(timeout_ns)) return hub;
+  const std::lock_guard lock(registry().mutex);
+  if (const auto known = registry().hubs.find(job); known != registry().hubs.end() && known->second == hub)
+    registry().hubs.erase(known);  // who comes later begins anew
+  throw lhost::Error(LH_DEADLINE, hub->verdict_);
 }
 
-void Hub::await_all(Lock& lock, size_t rank, int64_t timeout_ns) {
-  const auto all = [this] {
-    return std::count(joined_.begin(), joined_.end(), true) == static_cast<long>(size_);
+void Hub::enter(size_t size, size_t rank) {
+  const Lock lock(mutex_);
+  if (size_ != size)
+    throw lhost::Error(LH_INVALID_ARGUMENT, "the job \"" + job_ + "\" has " + std::to_string(size_) +
+                                                " ranks, but rank " + std::to_string(rank) + " came with " +
+                                                std::to_string(size));
+  if (rank >= size || joined_[rank])
+    throw lhost::Error(LH_ALREADY_EXISTS, "two threads have rank " + std::to_string(rank) + " of the job \"" +
+                                              job_ + "\"; each rank has to be started once");
+  joined_[rank] = true;
+  cv_.notify_all();
+}
+
+bool Hub::await_all(int64_t timeout_ns) {
+  Lock lock(mutex_);
+  const auto decided = [this] {
+    return !verdict_.empty() || std::find(joined_.begin(), joined_.end(), false) == joined_.end();
   };
-  if (timeout_ns <= 0) return cv_.wait(lock, all);
-  if (cv_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), all)) return;
-  std::vector<int64_t> missing;
-  for (size_t r = 0; r < size_; ++r)
-    if (!joined_[r]) missing.push_back(static_cast<int64_t>(r));
-  joined_[rank] = false;  // may try again
-  throw lhost::Error(LH_DEADLINE, "waited " + seconds(timeout_ns) + " in vain for ranks " + list(missing) +
-                                      " of the job \"" + job_ + "\"");
+  if (timeout_ns <= 0) cv_.wait(lock, decided);
+  else if (!cv_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), decided)) {
+    std::vector<int64_t> missing;
+    for (size_t r = 0; r < size_; ++r)
+      if (!joined_[r]) missing.push_back(static_cast<int64_t>(r));
+    verdict_ =
+        "waited in vain for ranks " + list(missing) + " of the job \"" + job_ + "\", " + seconds(timeout_ns);
+    cv_.notify_all();
+  }
+  return verdict_.empty();
 }
 
 bool Hub::waited_for(size_t rank) const {
   for (const GroupPtr& g : groups_) {
     const size_t place = g->place(rank);
-    if (place == g->ranks.size()) continue;
+    if (place == g->ranks.size() || g->failed) continue;
     for (const MeetingPtr& m : g->meetings)
       if (m->here[place]) return true;
   }

@@ -70,7 +70,8 @@ class Hub {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
-  void await_all(Lock&, size_t rank, int64_t timeout_ns);
+  void enter(size_t size, size_t rank);
+  bool await_all(int64_t timeout_ns);
   void check_present(const Group&, size_t rank) const;
   MeetingPtr meeting_of(Group&, size_t rank, const Call&);
   MeetingPtr pair_of(Group&, size_t rank, const Call&);
@@ -86,6 +87,7 @@ class Hub {
   std::condition_variable cv_;
   // guarded by mutex_
   std::vector<bool> joined_;
+  std::string verdict_;            // not all have come in time
   std::vector<std::string> gone_;  // how a rank went; empty: it is here
   std::vector<lh_code> aborted_;   // by rank
   std::vector<GroupPtr> groups_;   // the world first
