@@ -105,13 +105,14 @@ TEST(Failures, AbortEndsEveryWaiterWithin200Milliseconds) {
 TEST(Failures, TheOthersLearnOfAnAbort) {
   World w(3);
   w.init();
-  w.outcomes([](Rank& r) {
+  const auto errors = w.outcomes([](Rank& r) {
     r.barrier();
     if (r.where.rank != 1) return r.barrier();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     r.plugin->abort(r.plugin.self, LH_CANCELLED);
   });
   EXPECT_EQ(w.codes, (std::vector<lh_code>{LH_PEER_LOST, LH_OK, LH_PEER_LOST}));
+  for (const size_t r : {0, 2}) EXPECT_THAT(errors[r], HasSubstr("has aborted")) << r;
 }
 
 TEST(Failures, ARankThatLeavesIsLost) {

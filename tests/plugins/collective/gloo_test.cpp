@@ -13,7 +13,6 @@ using namespace lhost_test;
 using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
-using testing::MatchesRegex;
 using testing::StartsWith;
 using Clock = std::chrono::steady_clock;
 
@@ -97,8 +96,8 @@ TEST(GlooProcesses, WhoIsKilledIsMissedWithinSeconds) {
     all[victim]->end(SIGKILL);
     for (size_t r = 0; r < 3; ++r)
       if (r != victim) {
-        EXPECT_THAT(all[r]->line(), AllOf(StartsWith("error 34 all_reduce of "),
-                                          HasSubstr(std::to_string(victim)), HasSubstr("gone")));
+        EXPECT_THAT(all[r]->line(), AllOf(StartsWith("error 34 all_reduce "),
+                                          HasSubstr("rank " + std::to_string(victim) + " is gone")));
       }
     EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
   }
@@ -107,9 +106,8 @@ TEST(GlooProcesses, WhoIsKilledIsMissedWithinSeconds) {
 TEST(GlooProcesses, WhoHangsIsNamedAtTheTimeLimit) {
   auto all = peers(3, "stop", "1");
   for (size_t r = 0; r < 2; ++r)
-    EXPECT_THAT(all[r]->line(),
-                MatchesRegex("error 4 all_reduce of 100000 float32 \\(average\\) \\(call 11\\) got no answer "
-                             "from rank\\(s\\) \\[2\\] within 1 s|error 34 .*"));
+    EXPECT_THAT(all[r]->line(), StartsWith("error 4 all_reduce (average) of 100000 float32 (call 11) got no "
+                                           "answer from rank(s) [2] within 1 s"));
 }
 
 TEST(GlooProcesses, WhoIsStoppedIsNamedAtTheTimeLimit) {
