@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <limits>
-#include <random>
 #include <tuple>
 
 namespace lhost_test {
@@ -84,10 +83,11 @@ inline std::vector<uint16_t> expected_16(Format f, const std::vector<std::vector
 
 // Numbers of rank r, the same wherever they are asked for. Of 16-bit dtypes every pattern occurs.
 inline Tensor numbers(lh_dtype d, int64_t count, int64_t r, uint32_t seed) {
-  std::mt19937 random(seed * 31 + static_cast<uint32_t>(r));
+  uint64_t state = seed * 31 + static_cast<uint64_t>(r);
   Tensor t(d, count);
   for (int64_t i = 0; i < count; ++i) {
-    const uint64_t bits = random() | static_cast<uint64_t>(random()) << 32;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const uint64_t bits = (state ^ state >> 29) * 0x9E3779B97F4A7C15u;
     const double value = std::ldexp(static_cast<double>(static_cast<int64_t>(bits)), -60);
     char* at = t.get()->data + i * d.bits / 8;
     if (d.bits == 64 && d.code == LH_DT_FLOAT) std::memcpy(at, &value, 8);
