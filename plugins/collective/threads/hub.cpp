@@ -166,7 +166,7 @@ GroupPtr Hub::group(size_t rank, const std::vector<int64_t>& ranks) {
   const Lock lock(mutex_);
   const size_t n = ++made_[rank];
   if (n == groups_.size()) groups_.push_back(std::make_shared<Group>(ranks));
-  const GroupPtr g = groups_[n];
+  GroupPtr g = groups_[n];
   if (g->ranks != ranks)
     throw lhost::Error(LH_INVALID_ARGUMENT, "ranks do not agree: the group " + std::to_string(n) +
                                                 " has the ranks " + list(g->ranks) + " elsewhere, and " +
@@ -196,7 +196,7 @@ MeetingPtr Hub::meeting_of(Group& g, size_t rank, const Call& c) {
     m->number = g.complete + g.meetings.size() + 1;
     g.meetings.push_back(std::move(m));
   }
-  const MeetingPtr m = g.meetings[number - g.complete];
+  MeetingPtr m = g.meetings[number - g.complete];
   m->calls[place] = c;
   m->here[place] = true;
   return m;
@@ -229,7 +229,7 @@ MeetingPtr Hub::issue(Group& g, size_t rank, const Call& c) {
   if (g.failed)
     throw lhost::Error(g.failed, describe(c) + " did not run, a call before it failed: " + g.failure);
   check_present(g, rank);
-  const MeetingPtr m = pair(c.kind) ? pair_of(g, rank, c) : meeting_of(g, rank, c);
+  MeetingPtr m = pair(c.kind) ? pair_of(g, rank, c) : meeting_of(g, rank, c);
   if (absent(*m).empty()) settle(g, m, lock);
   return m;
 }
