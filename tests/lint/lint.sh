@@ -67,7 +67,7 @@ single_users() {
 # The host knows no plugin by name: share/lhost/defaults.toml is the only place. The few names that are also words of
 # the manifest or of the ABI are not looked for.
 names() {
-  local name also_words=" cpu single step constant torch "
+  local name also_words=" cpu single step constant torch threads "
   while read -r name; do
     [[ $also_words == *" $name "* ]] && continue
     forbid "the host names the plugin $name" "^([^/]|/[^/])*\"$name\"" $(sources host) # not in comments

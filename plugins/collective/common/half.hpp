@@ -33,7 +33,8 @@ inline float from_f16(uint16_t h) noexcept {
   const uint32_t magnitude = w << 1;
   const float normal = float_of_bits((magnitude >> 4) + (0xE0u << 23)) * 0x1.0p-112f;
   const float denormal = float_of_bits((magnitude >> 17) | (126u << 23)) - 0.5f;
-  const uint32_t bits = magnitude < (1u << 27) ? bits_of_float(denormal) : bits_of_float(normal);
+  const uint32_t small = magnitude < (1u << 27) ? ~0u : 0u;
+  const uint32_t bits = (bits_of_float(denormal) & small) | (bits_of_float(normal) & ~small);
   return float_of_bits((w & 0x80000000u) | bits);
 }
 

@@ -4,8 +4,6 @@
 
 #include <lhost/collective.h>
 
-#include <cmath>
-
 namespace lhost_collective {
 namespace {
 
@@ -41,17 +39,21 @@ struct Add {
   }
   static uint8_t of(uint8_t a, uint8_t b) { return static_cast<uint8_t>(a + b); }
 };
-// A NaN in a stays: no comparison with it is true. One in b is unequal to itself.
+template <class T>
+bool is_nan(T x) {
+  return x != x;  // NOLINT(misc-redundant-expression)
+}
+// A NaN in a stays: no comparison with it is true.
 struct Max {
   template <class T>
   static T of(T a, T b) {
-    return (b > a) | (b != b) ? b : a;
+    return b > a || is_nan(b) ? b : a;
   }
 };
 struct Min {
   template <class T>
   static T of(T a, T b) {
-    return (b < a) | (b != b) ? b : a;
+    return b < a || is_nan(b) ? b : a;
   }
 };
 

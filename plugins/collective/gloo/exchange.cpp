@@ -9,8 +9,8 @@ namespace {
 using lhost_collective::Call;
 using lhost_collective::Kind;
 
-// A part is reduced, and handed on, while its next pieces are still on their way; a piece fits the second-level cache.
-constexpr size_t kPiece = 256 * 1024;
+// A part is reduced, and handed on, while its next pieces are still on their way; smaller ones cost more messages than they save.
+constexpr size_t kPiece = 1024 * 1024;
 constexpr size_t kAlign = 64;
 
 void copy(void* to, const void* from, size_t bytes) {

@@ -22,7 +22,7 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 // gloo adds the time-out to a clock in nanoseconds: far enough away, and no overflow.
 constexpr Milliseconds kForever = std::chrono::hours(24 * 365);
 constexpr Milliseconds kProbe{5};
-constexpr int kUnusedTag = 0x7FFFFFFF;
+constexpr int kUnusedTag = 0x7FFFFFFF, kFarewellTag = 0x7FFFFFFE;
 
 class TcpBoard final : public Board {
  public:
@@ -33,14 +33,6 @@ class TcpBoard final : public Board {
     store_->compareSet(key, {}, bytes(value));
   }
   bool has(const std::string& key) override { return store_->check({key}); }
-  bool wait(const std::string& key, Milliseconds timeout) override {
-    try {
-      store_->wait({key}, timeout);
-    } catch (const c10::DistStoreError&) {
-      return false;
-    }
-    return true;
-  }
   std::string get(const std::string& key) override {
     const std::vector<uint8_t> v = store_->get(key);
     return {v.begin(), v.end()};
@@ -73,11 +65,11 @@ class GlooBatch final : public Batch {
 
   size_t send(int peer, int tag, const void* data, size_t bytes) override {
     std::vector<at::Tensor> tensors{wrap(data, bytes, at::kByte)};
-    return post(peer, [&] { return shared_.group->send(tensors, peer, tag); });
+    return post(peer, tag, [&] { return shared_.group->send(tensors, peer, tag); });
   }
   size_t recv(int peer, int tag, void* data, size_t bytes) override {
     std::vector<at::Tensor> tensors{wrap(data, bytes, at::kByte)};
-    return post(peer, [&] { return shared_.group->recv(tensors, peer, tag); });
+    return post(peer, tag, [&] { return shared_.group->recv(tensors, peer, tag); });
   }
 
   void wait(size_t number) override {
@@ -109,22 +101,35 @@ class GlooBatch final : public Batch {
 
   void clear() noexcept override { messages_.clear(); }
 
+  // Of the first step that is not complete: in a later one those are late who wait themselves.
   std::vector<int64_t> unanswered() override {
-    return peers([](const Message&) { return true; });
+    std::vector<int> tags;
+    for (const Message& m : messages_) tags.push_back(m.tag);
+    std::sort(tags.begin(), tags.end());
+    tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
+    for (const int tag : tags) {
+      const auto late =
+          peers([tag](const Message& m) { return m.tag == tag; }, [](const Message&) { return true; });
+      if (!late.empty()) return late;
+    }
+    return {};
   }
   std::vector<int64_t> broken() override {
-    return peers([](const Message& m) { return m.broken; });
+    return peers([](const Message&) { return true; }, [](const Message& m) { return m.broken; });
   }
+
+  // Is it there? gloo has no such question: waits, and is woken after a moment.
+  bool probe(size_t number) { return probe(messages_[number]); }
 
  private:
   struct Message {
     WorkPtr work;
-    int peer;
+    int peer, tag;
     bool done, broken;
   };
 
   template <class F>
-  size_t post(int peer, F f) {
+  size_t post(int peer, int tag, F f) {
     WorkPtr work;
     std::string lost;
     try {
@@ -133,14 +138,13 @@ class GlooBatch final : public Batch {
     } catch (const std::exception& e) {
       lost = short_text(e.what());
     }
-    messages_.push_back({std::move(work), peer, false, !lost.empty()});
+    messages_.push_back({std::move(work), peer, tag, false, !lost.empty()});
     if (!lost.empty()) throw LinkError(LinkError::Why::lost, lost);
     return messages_.size() - 1;
   }
 
-  // gloo has no "is it there yet": waits, and is woken after a moment.
   bool probe(Message& m) {
-    if (!m.work) return false;
+    if (!m.work || m.done || m.broken) return m.done;
     std::thread waker([&] {
       std::this_thread::sleep_for(kProbe);
       m.work->abort();
@@ -154,12 +158,12 @@ class GlooBatch final : public Batch {
     return m.done;
   }
 
-  // The peers whose first message that is not complete is a chosen one.
-  template <class F>
-  std::vector<int64_t> peers(F chosen) {
+  // The peers whose first incomplete message, of those to look at, is a chosen one.
+  template <class Look, class Chosen>
+  std::vector<int64_t> peers(Look look, Chosen chosen) {
     std::vector<int64_t> seen, out;
     for (Message& m : messages_) {
-      if (m.done || std::find(seen.begin(), seen.end(), m.peer) != seen.end()) continue;
+      if (m.done || !look(m) || std::find(seen.begin(), seen.end(), m.peer) != seen.end()) continue;
       if (!m.broken && probe(m)) continue;
       seen.push_back(m.peer);
       if (chosen(m)) out.push_back(m.peer);
@@ -180,7 +184,13 @@ at::ScalarType scalar_type(Dtype d) {
 
 class GlooLink final : public Link {
  public:
-  explicit GlooLink(c10::intrusive_ptr<ProcessGroupGloo> group) { shared_.group = std::move(group); }
+  explicit GlooLink(c10::intrusive_ptr<ProcessGroupGloo> group)
+      : words_(static_cast<size_t>(group->getSize())) {
+    shared_.group = std::move(group);
+    others([this](int peer) {
+      ears_.recv(peer, kFarewellTag, &words_[static_cast<size_t>(peer)], sizeof(Farewell));
+    });
+  }
   std::unique_ptr<Batch> batch() override { return std::make_unique<GlooBatch>(shared_); }
 
   void native(const Call& c, Milliseconds timeout) override {
@@ -198,6 +208,22 @@ class GlooLink final : public Link {
     }
   }
 
+  void say(const Farewell& f) noexcept override {
+    GlooBatch mouth(shared_);
+    others([&](int peer) {
+      try {
+        mouth.probe(mouth.send(peer, kFarewellTag, &f, sizeof f));
+      } catch (const std::exception&) {  // it is gone
+      }
+    });
+  }
+  Farewell last_words(int64_t peer) noexcept override {
+    const int64_t number = peer < shared_.group->getRank() ? peer : peer - 1;
+    const std::lock_guard lock(ears_mutex_);
+    if (!ears_.probe(static_cast<size_t>(number))) return {};
+    return words_[static_cast<size_t>(peer)];
+  }
+
   void interrupt() noexcept override {
     const std::lock_guard lock(shared_.mutex);
     shared_.interrupted = true;
@@ -206,11 +232,15 @@ class GlooLink final : public Link {
 
   // gloo breaks all connections when one message is late. Of a peer that is gone none can be asked for.
   void close() noexcept override {
-    for (int peer = 0; peer < shared_.group->getSize(); ++peer)
-      if (peer != shared_.group->getRank()) await_nothing(peer);
+    others([this](int peer) { await_nothing(peer); });
   }
 
  private:
+  template <class F>
+  void others(F f) {
+    for (int peer = 0; peer < shared_.group->getSize(); ++peer)
+      if (peer != shared_.group->getRank()) f(peer);
+  }
   void await_nothing(int peer) noexcept {
     char nothing = 0;
     try {
@@ -249,6 +279,9 @@ class GlooLink final : public Link {
   }
 
   Shared shared_;
+  std::vector<Farewell> words_;  // by rank
+  std::mutex ears_mutex_;
+  GlooBatch ears_{shared_};  // one message of each other rank, by distance; guarded by ears_mutex_
 };
 
 }  // namespace

@@ -20,8 +20,7 @@ class Board {
   virtual void set(const std::string& key, const std::string& value) = 0;
   virtual void set_once(const std::string& key, const std::string& value) = 0;  // the first value stays
   virtual bool has(const std::string& key) = 0;
-  virtual bool wait(const std::string& key, Milliseconds) = 0;  // false: it did not come in time
-  virtual std::string get(const std::string& key) = 0;          // blocks until it is there
+  virtual std::string get(const std::string& key) = 0;  // blocks until it is there
 };
 
 struct LinkError : std::runtime_error {
@@ -44,12 +43,20 @@ class Batch {
   virtual std::vector<int64_t> broken() = 0;
 };
 
+// What a rank says to the others before it closes its connections: why, and who is to blame in its eyes (-1: unknown).
+struct Farewell {
+  int32_t code = 0;  // LH_OK: it said nothing
+  int32_t culprit = -1;
+};
+
 class Link {
  public:
   virtual ~Link() = default;
   virtual std::unique_ptr<Batch> batch() = 0;
   // One of c10d's own algorithms over all ranks; blocks. Sum in place of an average.
   virtual void native(const lhost_collective::Call&, Milliseconds timeout) = 0;
+  virtual void say(const Farewell&) noexcept = 0;          // to everyone who is still there; [any]
+  virtual Farewell last_words(int64_t peer) noexcept = 0;  // of a peer whose connection broke
   virtual void interrupt() noexcept = 0;  // every wait ends, now and later; peers notice nothing; [any]
   virtual void close() noexcept = 0;      // breaks all connections, for the peers to see; [any]
 };

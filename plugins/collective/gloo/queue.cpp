@@ -15,10 +15,23 @@ using lhost_collective::Kind;
 using State = Operation::State;
 using Clock = Operation::Clock;
 
-constexpr std::chrono::seconds kDrain{2};  // for what was issued and never waited for, at the end
+constexpr std::chrono::seconds kDrain{1};  // for what was issued and never waited for, at the end
 
 std::string with_number(const Operation& o) {
   return describe(o.call) + " (call " + std::to_string(o.number) + ")";
+}
+
+std::string are_gone(const std::vector<int64_t>& ranks) {
+  if (ranks.size() == 1) return "rank " + std::to_string(ranks[0]) + " is gone";
+  return ranks.empty() ? "a rank is gone" : "ranks " + lhost_collective::list(ranks) + " are gone";
+}
+
+std::string last_words(int64_t peer, const Farewell& f) {
+  const std::string culprit = f.culprit < 0 ? "another rank" : "rank " + std::to_string(f.culprit);
+  const std::string text = "rank " + std::to_string(peer);
+  if (f.code == LH_ABORTED) return text + " has aborted";
+  return text + " has failed: " + culprit +
+         (f.code == LH_DEADLINE ? " did not answer it in time" : " is gone");
 }
 
 bool pair(Kind k) { return k == Kind::send || k == Kind::recv; }
@@ -70,7 +83,7 @@ OperationPtr Queue::issue(std::shared_ptr<const Group> group, const Call& call, 
   o->group = std::move(group);
   o->timeout_ns = timeout_ns;
   Lock lock(mutex_);
-  o->number = ++issued_;
+  o->number = issued_++;  // 0 is the barrier at the end of init
   if (failed_) throw lhost::Error(failed_, after_failure(*o));
   if (direct(*o)) {
     begin(*o, lock);
@@ -187,10 +200,26 @@ void Queue::close(Operation& o, lh_code code, const std::string& text) {
   o.state = State::done;
 }
 
+// A rank that fails closes its connections too: who said so before is not the one that went first.
+std::string Queue::blame(Operation& o, const LinkError& e, int64_t& culprit) {
+  const auto broken = o.exchange ? o.exchange->batch().broken() : std::vector<int64_t>{};
+  std::vector<int64_t> gone;
+  std::string said;
+  for (const int64_t peer : broken) {
+    const Farewell f = link_->last_words(peer);
+    if (f.code == LH_OK) gone.push_back(peer);
+    else said += (said.empty() ? "" : "; ") + last_words(peer, f);
+  }
+  if (!gone.empty()) culprit = gone[0];
+  if (gone.empty() && !said.empty()) return said;
+  return are_gone(gone) + " (" + e.what() + ")";
+}
+
 // Finds out what the error means, which can take a moment, and makes it the first one if it is.
 void Queue::fail(Operation& o, const LinkError& e, Lock& lock) {
   using lhost_collective::list;
   lh_code code = failed_;
+  int64_t culprit = -1;
   std::string text = with_number(o);
   if (failed_) {
     text = after_failure(o);
@@ -198,15 +227,15 @@ void Queue::fail(Operation& o, const LinkError& e, Lock& lock) {
     code = LH_DEADLINE;
     lock.unlock();
     const auto peers = o.exchange ? o.exchange->batch().unanswered() : std::vector<int64_t>{};
+    if (!peers.empty()) culprit = peers[0];
     lock.lock();
-    text += " got no answer from rank(s) " + (peers.empty() ? "unknown" : list(peers)) + " within " +
+    text += " got no answer" + (peers.empty() ? "" : " from rank(s) " + list(peers)) + " within " +
             seconds(o.timeout_ns);
   } else {
     code = LH_PEER_LOST;
     lock.unlock();
-    const auto peers = o.exchange ? o.exchange->batch().broken() : std::vector<int64_t>{};
+    text += ": " + blame(o, e, culprit);
     lock.lock();
-    text += ": rank(s) " + (peers.empty() ? "unknown" : list(peers)) + " are gone (" + e.what() + ")";
   }
   const bool first = !failed_;
   if (failed_ == LH_ABORTED) code = failed_, text = after_failure(o);  // meanwhile
@@ -215,6 +244,7 @@ void Queue::fail(Operation& o, const LinkError& e, Lock& lock) {
   if (!first) return;
   lock.unlock();
   link_->interrupt();
+  link_->say({code, static_cast<int32_t>(culprit)});
   if (code == LH_PEER_LOST) link_->close();  // the others learn it now, not when this process ends
   lock.lock();
 }
@@ -248,6 +278,7 @@ void Queue::abort(lh_code why) noexcept {
     failure_ = "aborted (reason " + std::to_string(why) + ")";
   }
   link_->interrupt();
+  link_->say({LH_ABORTED, -1});
   link_->close();
   work_cv_.notify_all();
 }

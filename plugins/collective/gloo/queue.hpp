@@ -53,6 +53,7 @@ class Queue {
   void execute(Operation&);
   void execute_native(Operation&);
   void fail(Operation&, const LinkError&, Lock&);
+  std::string blame(Operation&, const LinkError&, int64_t& culprit);
   void close(Operation&, lh_code, const std::string&);
   void start_clock(Operation&);
   void attend(const Operation&);

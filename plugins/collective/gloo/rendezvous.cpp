@@ -14,7 +14,7 @@
 namespace lhost_gloo {
 namespace {
 
-constexpr Milliseconds kSlice{100};          // an abort is noticed within
+constexpr Milliseconds kSlice{50};           // between two looks at the board
 constexpr std::chrono::seconds kReport{10};  // between two lines about what is waited for
 constexpr Milliseconds kLinger{300};  // rank 0 keeps the board after a failure, for the others to read it
 
@@ -97,17 +97,13 @@ void Rendezvous::meet() {
   }
 }
 
-void Rendezvous::check_aborted() const {
-  if (aborted_) throw lhost::Error(LH_ABORTED, "aborted while the ranks met at " + where());
-}
-
 // c10d would try by itself, but tells the terminal, not the log.
 void Rendezvous::await_server() {
   Reporter reporter;
   for (Milliseconds pause{10};; pause = std::min<Milliseconds>(2 * pause, Milliseconds(500))) {
     const std::string why = try_connect(place.host, place.port);
     if (why.empty()) return;
-    check_aborted();
+    if (aborted_) throw lhost::Error(LH_ABORTED, "aborted while the ranks met at " + where());
     if (deadline.passed())
       throw lhost::Error(LH_DEADLINE,
                          "cannot connect to " + where() + " for " + deadline.total() + ": " + why +
@@ -118,15 +114,24 @@ void Rendezvous::await_server() {
   }
 }
 
+// c10d's own waiting writes to the terminal when it takes long.
+template <class F>
+void Rendezvous::await_key(const std::string& key, F meanwhile) {
+  for (Milliseconds pause{1}; !board->has(key); pause = std::min(2 * pause, kSlice)) {
+    if (aborted_) throw lhost::Error(LH_ABORTED, "aborted while the ranks met at " + where());
+    meanwhile();
+    std::this_thread::sleep_for(deadline.left(pause));
+  }
+}
+
 void Rendezvous::check_job() {
   const std::string mine = job + "\n" + std::to_string(restart) + "\n" + std::to_string(place.size);
   if (place.rank == 0) return board->set(kRun, mine);
-  while (!board->wait(kRun, deadline.left(kSlice))) {
-    check_aborted();
+  await_key(kRun, [this] {
     if (deadline.passed())
       throw lhost::Error(LH_DEADLINE, "what listens at " + where() + " did not say within " +
                                           deadline.total() + " which run it belongs to; is it rank 0?");
-  }
+  });
   const std::string theirs = board->get(kRun);
   if (theirs == mine) return;
   board->add(kStrangers, 1);
@@ -170,12 +175,11 @@ void Rendezvous::await_all() {
            (strangers ? " (processes of another run came to this port instead)"
                       : " (the master address can be wrong, or those processes did not start)");
   };
-  while (!board->wait(prefix + "/verdict", deadline.left(kSlice))) {
-    check_aborted();
+  await_key(prefix + "/verdict", [&] {
     if (deadline.passed())
       board->set_once(prefix + "/verdict", verdict(LH_DEADLINE, "waited in vain for " + waiting()));
     else reporter.line([&] { return "waiting for " + waiting(); });
-  }
+  });
   const std::string result = board->get(prefix + "/verdict");
   const size_t end = result.find(' ');
   const auto code = static_cast<lh_code>(std::stoi(result.substr(0, end)));

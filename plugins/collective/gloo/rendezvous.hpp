@@ -39,10 +39,11 @@ struct Rendezvous {
   void await_server();
   void check_job();
   void hello();
+  template <class F>
+  void await_key(const std::string& key, F meanwhile);
   void await_all();
   std::vector<int64_t> missing();
   std::string where() const { return place.host + ":" + std::to_string(place.port); }
-  void check_aborted() const;
 
   const std::atomic<bool>& aborted_;
 };

@@ -7,7 +7,11 @@ namespace {
 using namespace lhost_test;
 
 constexpr lh_dtype kDtypes[] = {kFloat64, kFloat32, kFloat16, kBfloat16, kInt64, kUint8};
+#ifdef __SANITIZE_THREAD__  // which makes everything ten times slower
+constexpr int64_t kSizes[] = {0, 1, 17, 1000, 8209};
+#else
 constexpr int64_t kSizes[] = {0, 1, 17, 1000, 100003};
+#endif
 constexpr int32_t kOps[] = {LH_REDUCE_SUM, LH_REDUCE_AVG, LH_REDUCE_MAX, LH_REDUCE_MIN};
 
 bool integer(lh_dtype d) { return d.code == LH_DT_INT || d.code == LH_DT_UINT; }
@@ -24,6 +28,13 @@ class Ranks : public testing::TestWithParam<int64_t> {
         for (const int32_t op : kOps)
           for (const int64_t size : kSizes)
             if (++seed; !(op == LH_REDUCE_AVG && integer(d))) f(r, d, op, size, seed);
+    });
+  }
+  // f(rank, dtype, size, seed): of calls that only move
+  template <class F>
+  void each_move(F f) {
+    each([&](Rank& r, lh_dtype d, int32_t op, int64_t size, uint32_t seed) {
+      if (op == LH_REDUCE_SUM) f(r, d, size, seed);
     });
   }
   const int64_t n;
@@ -84,7 +95,7 @@ std::string gathered(lh_dtype d, int64_t size, int64_t n, uint32_t seed) {
 }
 
 TEST_P(Ranks, AllGatherAndGatherPutPartsInRankOrder) {
-  each([&](Rank& r, lh_dtype d, int32_t, int64_t size, uint32_t seed) {
+  each_move([&](Rank& r, lh_dtype d, int64_t size, uint32_t seed) {
     const int64_t root = seed % n, me = r.where.rank;
     const std::string want = gathered(d, size, n, seed);
     const Tensor in = numbers(d, size, me, seed), out(d, n * size), second(d, n * size);
@@ -102,7 +113,7 @@ TEST_P(Ranks, AllGatherAndGatherPutPartsInRankOrder) {
 }
 
 TEST_P(Ranks, BroadcastAndScatterComeFromTheRoot) {
-  each([&](Rank& r, lh_dtype d, int32_t, int64_t size, uint32_t seed) {
+  each_move([&](Rank& r, lh_dtype d, int64_t size, uint32_t seed) {
     const int64_t root = seed % n, me = r.where.rank;
     const Tensor given = numbers(d, size, root, seed), out(d, size);
     r.start(r.plugin->broadcast, me == root ? &given : nullptr, me == root && seed % 2 ? &given : &out,
@@ -116,7 +127,7 @@ TEST_P(Ranks, BroadcastAndScatterComeFromTheRoot) {
 }
 
 TEST_P(Ranks, AllToAllSendsPartRToRankRAlsoInPlace) {
-  each([&](Rank& r, lh_dtype d, int32_t, int64_t size, uint32_t seed) {
+  each_move([&](Rank& r, lh_dtype d, int64_t size, uint32_t seed) {
     const int64_t me = r.where.rank;
     std::string want;
     for (int64_t s = 0; s < n; ++s) want += numbers(d, n * size, s, seed).part(me, n).bytes();
@@ -130,7 +141,7 @@ TEST_P(Ranks, AllToAllSendsPartRToRankRAlsoInPlace) {
 
 TEST_P(Ranks, SendAndReceiveGoRoundTheRing) {
   if (n == 1) return;
-  each([&](Rank& r, lh_dtype d, int32_t, int64_t size, uint32_t seed) {
+  each_move([&](Rank& r, lh_dtype d, int64_t size, uint32_t seed) {
     const int64_t next = (r.where.rank + 1) % n, before = (r.where.rank + n - 1) % n;
     const Tensor in = numbers(d, size, r.where.rank, seed), out(d, size);
     const Work s = r.start(r.plugin->send, &in, nullptr, {.root = next});
@@ -182,9 +193,10 @@ TEST_P(Ranks, GroupsOfSomeRanksCountTheirOwnRanks) {
       const Tensor in = numbers(kFloat32, size, me, 9), out(kFloat32, size);
       if (ends) {
         r.start(r.plugin->all_reduce, &in, &out, {.op = LH_REDUCE_MAX, .group = ends}).wait();
-        const auto a = numbers(kFloat32, size, 0, 9).values<float>(),
-                   b = numbers(kFloat32, size, n - 1, 9).values<float>();
-        for (size_t i = 0; i < a.size(); ++i) ASSERT_EQ(out.values<float>()[i], std::max(a[i], b[i]));
+        auto greater = numbers(kFloat32, size, 0, 9).values<float>();
+        const auto other = numbers(kFloat32, size, n - 1, 9).values<float>();
+        for (size_t i = 0; i < greater.size(); ++i) greater[i] = std::max(greater[i], other[i]);
+        EXPECT_TRUE(out.values<float>() == greater);
         const bool root = me == n - 1;
         r.start(r.plugin->broadcast, root ? &in : nullptr, &out, {.root = 0, .group = ends}).wait();
         EXPECT_TRUE(out.bytes() == numbers(kFloat32, size, n - 1, 9).bytes());
