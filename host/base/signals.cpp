@@ -7,6 +7,7 @@
 namespace lhost {
 
 volatile std::sig_atomic_t pending_signal = 0;
+volatile std::sig_atomic_t second_signal_ends = 1;
 
 namespace {
 
@@ -15,7 +16,7 @@ namespace {
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
 
 void on_signal(int sig) {
-  if (pending_signal) {
+  if (pending_signal && second_signal_ends) {
     constexpr char text[] = "\nended at once by a second signal; nothing more was saved\n";
     const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
     (void)written;

@@ -6,6 +6,8 @@
 namespace lhost {
 
 extern volatile std::sig_atomic_t pending_signal;  // 0 or the signal; read by the loop without a call
+// 0 in a rank: its supervisor ends it, and a scheduler that signals every process of a job asks twice this way.
+extern volatile std::sig_atomic_t second_signal_ends;
 
 // Handlers are installed while an object lives, and the old ones brought back after it. [main]
 class SignalGuard {

@@ -1,6 +1,7 @@
 #include "launch/attempt.hpp"
 
 #include "base/failure.hpp"
+#include "base/signals.hpp"
 #include "base/terminal.hpp"
 
 #include <fcntl.h>
@@ -58,6 +59,7 @@ struct ForkedRank {
 
 int32_t forked_rank_main(void* context) {
   auto& rank = *static_cast<ForkedRank*>(context);
+  second_signal_ends = 0;
   try {
     RankBoot boot;
     boot.pages = RankPages::attach(fcntl(rank.pages_fd, F_DUPFD_CLOEXEC, 3), rank.env.local_rank);
@@ -181,6 +183,12 @@ void Attempt::wait() {
 // The first is passed on, for the ranks to end in order; a second one ends all at once.
 void Attempt::read_signals() {
   while (const int sig = signals_.next()) {
+    if (sig == SIGTSTP) {  // Ctrl-Z stops the run, not just who watches it
+      group_.send(SIGSTOP);
+      kill(getpid(), SIGSTOP);
+      group_.send(SIGCONT);
+      continue;
+    }
     if (asked_ == 0) {
       asked_ = sig;
       group_.send(sig);

@@ -1,6 +1,7 @@
 #include "launch/rank_boot.hpp"
 
 #include "base/failure.hpp"
+#include "base/signals.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -55,6 +56,7 @@ std::optional<RankBoot> boot_rank() {
   if (getppid() != pid && kill(pid, 0) != 0 && errno == ESRCH) _exit(static_cast<int>(Exit::peer));
   for (int fd : {pages, request, listen})
     if (fd >= 0) fcntl(fd, F_SETFD, FD_CLOEXEC);
+  second_signal_ends = 0;
   RankBoot boot;
   boot.env = RankEnv::from_variables();
   boot.pages = RankPages::attach(pages, boot.env.local_rank);

@@ -12,7 +12,7 @@
 namespace lhost {
 namespace {
 
-constexpr int kPipedSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
+constexpr int kPipedSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGPIPE, SIGXFSZ};
 volatile std::sig_atomic_t signal_pipe_end = -1;
 
 void into_signal_pipe(int sig) {

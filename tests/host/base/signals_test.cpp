@@ -54,6 +54,17 @@ TEST_P(Signals, ASecondOneEndsTheProcessAtOnce) {
       testing::ExitedWithCode(128 + GetParam()), "");
 }
 
+TEST_P(Signals, ASecondOneIsNothingNewToARank) {
+  second_signal_ends = 0;
+  {
+    const SignalGuard guard;
+    send(SIGINT);
+    send(GetParam());
+    EXPECT_EQ(pending_signal, GetParam());
+  }
+  second_signal_ends = 1;
+}
+
 TEST(SignalGuardOf, AClosedPipeIsAnErrorOfTheWrite) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

@@ -5,7 +5,7 @@
 #include "base/signals.hpp"
 #include "launch/supervisor.hpp"
 
-#include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -45,8 +45,16 @@ int train(RankPage page, milliseconds save) {
   while (pending_signal == 0) std::this_thread::sleep_for(milliseconds(2));
   page.set_phase(RankPhase::saving);
   std::this_thread::sleep_for(save);
+  std::puts("saved");
   page.set_phase(RankPhase::ended);
   return 128 + pending_signal;
+}
+
+std::string listens_at(int fd) {
+  sockaddr_in6 a{};
+  socklen_t n = sizeof a;
+  if (fd < 0 || getsockname(fd, reinterpret_cast<sockaddr*>(&a), &n) != 0) return "nowhere";
+  return std::to_string(ntohs(a.sin6_port));  // where sockaddr_in has it, too
 }
 
 void crash() {
@@ -70,7 +78,8 @@ int behave(RankBoot& boot, const Behaviour& b) {
          say("rank " + std::to_string(boot.env.rank) + " of " + std::to_string(boot.env.world_size) +
              " port " + std::to_string(boot.env.master_port) + " request " + boot.request + " omp " +
              (getenv("OMP_NUM_THREADS") ? getenv("OMP_NUM_THREADS") : "?") + " restart " +
-             std::to_string(boot.env.restart) + " job " + boot.env.job + " addr " + boot.env.master_addr);
+             std::to_string(boot.env.restart) + " job " + boot.env.job + " addr " + boot.env.master_addr +
+             " listens " + listens_at(boot.listen_fd));
          return page.set_phase(RankPhase::ended), 0;
        }},
       {"script", [&] { return std::system(b.value.c_str()) / 256; }},  // NOLINT

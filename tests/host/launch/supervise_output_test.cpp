@@ -18,8 +18,38 @@ TEST_F(Supervise, EachRankLearnsWhoItIs) {
                               HasSubstr(" request bytes \x01\x02 "), HasSubstr(" restart 0 ")));
   EXPECT_THAT(log(1), StartsWith("rank 1 of 3 port "));
   EXPECT_THAT(log(2), StartsWith("rank 2 of 3 port "));
-  EXPECT_EQ(s.output.substr(0, s.output.find('\n')).substr(7), log(2).substr(7, log(2).size() - 8));
+  const std::string one = log(1).substr(7), two = log(2).substr(7);
+  EXPECT_EQ(one, two);  // same port and job
   EXPECT_THAT(s.output, Not(HasSubstr(" port 0 ")));
+}
+
+TEST_F(Supervise, LeftOverVariablesAreReplaced) {
+  const Outcome o = shell("RANK=9 WORLD_SIZE=8 LOCAL_RANK=7 MASTER_ADDR=elsewhere LHOST_JOB=old " +
+                          command("--ranks 2", "show"));
+  EXPECT_THAT(o.output, AllOf(HasSubstr("rank 0 of 2 port "), HasSubstr(" addr 127.0.0.1 ")));
+  EXPECT_THAT(log(1), AllOf(StartsWith("rank 1 of 2 port "), Not(HasSubstr(" job old "))));
+}
+
+TEST_F(Supervise, RankZeroAloneHasTheSocketOfThatPort) {
+  for (const char* launcher : {"exec", "spawn"}) {
+    if (!kForksWork && launcher == std::string("spawn")) continue;
+    const std::string out = run(std::string("--ranks 2 --launcher ") + launcher, "show").output;
+    const size_t at = out.find(" port ") + 6;
+    EXPECT_THAT(out, HasSubstr(" listens " + out.substr(at, out.find(' ', at) - at) + "\n"));
+    EXPECT_THAT(log(1), HasSubstr(" listens nowhere\n"));
+  }
+}
+
+TEST_F(Supervise, EachNodeMakesItsShareOfTheRanks) {
+  const std::string port = std::to_string(20000 + getpid() % 10000),
+                    both = "--ranks 2 --nodes 2 --port " + port;
+  const Outcome o =
+      shell(command(both + " --node 1", "show") + " & " + command(both + " --node 0", "show") + "; wait");
+  EXPECT_THAT(o.output, HasSubstr("rank 0 of 4 port " + port + " "));
+  EXPECT_THAT(o.output, HasSubstr(" job 127.0.0.1:" + port + " addr 127.0.0.1 listens " + port + "\n"));
+  for (int r = 1; r < 4; ++r)
+    EXPECT_THAT(log(r), AllOf(StartsWith("rank " + std::to_string(r) + " of 4 port " + port + " "),
+                              HasSubstr(" job 127.0.0.1:" + port + " addr 127.0.0.1 listens nowhere\n")));
 }
 
 TEST_F(Supervise, ForkedRanksLearnTheSame) {

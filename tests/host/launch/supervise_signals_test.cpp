@@ -104,6 +104,33 @@ TEST_F(SuperviseSignals, AllRanksAreOneGroup) {
   wait_for_end();
 }
 
+TEST_F(SuperviseSignals, ASchedulerThatSignalsEveryProcessAsksOnce) {
+  start("--ranks 3 --tail", "train:400");
+  ASSERT_TRUE(ranks_run(3));
+  for (int p : processes_of(dir_.path())) kill(p, SIGTERM);
+  EXPECT_EQ(wait_for_end(), 143);
+  for (const char* line : {"saved\n", "[rank 1] saved\n", "[rank 2] saved\n"})
+    EXPECT_THAT(output(), HasSubstr(line));
+}
+
+TEST_F(SuperviseSignals, TheTerminalsStopStopsAll) {
+  const auto stopped = [](int p) {
+    std::ifstream in("/proc/" + std::to_string(p) + "/stat");
+    std::string line;
+    std::getline(in, line);
+    return line.find(") T") != line.npos;
+  };
+  start("--ranks 2", "train:0");
+  ASSERT_TRUE(ranks_run(2));
+  const auto all = processes_of(dir_.path());
+  kill(-pid_, SIGTSTP);
+  EXPECT_TRUE(within(2, [&] { return std::all_of(all.begin(), all.end(), stopped); }));
+  kill(-pid_, SIGCONT);
+  EXPECT_TRUE(within(2, [&] { return std::none_of(all.begin(), all.end(), stopped); }));
+  kill(pid_, SIGTERM);
+  EXPECT_EQ(wait_for_end(), 143);
+}
+
 TEST_F(SuperviseSignals, OneRankThatIsToldToEndIsNoFailure) {
   start("--ranks 2", "train:0 train:0");
   ASSERT_TRUE(ranks_run(2));

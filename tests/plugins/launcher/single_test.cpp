@@ -26,8 +26,7 @@ TEST(SingleLauncher, RefusesMoreThanOneRank) {
     const lh_launch_spec spec = {sizeof spec, 0, nodes, ranks};
     lh_env env{};
     env.size = sizeof env;
-    EXPECT_THAT(failure(s->env(s.self, &spec, &env)),
-                testing::HasSubstr("leave launcher.use out"));
+    EXPECT_THAT(failure(s->env(s.self, &spec, &env)), testing::HasSubstr("leave launcher.use out"));
   }
 }
 TEST(SingleLauncher, KnowsARunOfOneRank) {
