@@ -6,7 +6,8 @@
 
 namespace lhost {
 
-volatile std::sig_atomic_t pending_signal = 0;
+std::atomic<int> pending_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free, "a handler writes it");
 volatile std::sig_atomic_t second_signal_ends = 1;
 
 namespace {

@@ -1,11 +1,12 @@
 // host/base/signals.hpp - SIGINT, SIGTERM and SIGHUP as a request that the loop sees at its next step boundary.
 // A second signal ends the process at once. A hang-up that the process was started to ignore (nohup) stays ignored.
 #pragma once
+#include <atomic>
 #include <csignal>
 
 namespace lhost {
 
-extern volatile std::sig_atomic_t pending_signal;  // 0 or the signal; read by the loop without a call
+extern std::atomic<int> pending_signal;  // 0 or the signal; read by the loop without a call
 // 0 in a rank: its supervisor ends it, and a scheduler that signals every process of a job asks twice this way.
 extern volatile std::sig_atomic_t second_signal_ends;
 

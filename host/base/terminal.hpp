@@ -1,6 +1,7 @@
 // host/base/terminal.hpp - the only way to the screen: one status line that is painted over, and lines that stay.
 // stdout carries what a run says, stderr warnings and errors. [any] except configure: before threads start.
 #pragma once
+#include <atomic>
 #include <string>
 #include <string_view>
 
@@ -30,7 +31,8 @@ class Terminal {
  private:
   void clear_status();
   TerminalOptions options_;
-  bool enabled_ = true, tty_ = false, colour_ = false, error_colour_ = false, status_shown_ = false;
+  std::atomic<bool> enabled_{true};  // a rank may be muted while others print
+  bool tty_ = false, colour_ = false, error_colour_ = false, status_shown_ = false;
 };
 
 std::string bold(std::string_view, bool colour);

@@ -5,7 +5,7 @@
 
 namespace lhost {
 
-int Trainer::signal_seen() const { return ranks_.alone() ? pending_signal : agreed_signal_; }
+int Trainer::signal_seen() const { return ranks_.alone() ? pending_signal.load(std::memory_order_relaxed) : agreed_signal_; }
 
 void Trainer::put_wishes() {
   const int sig = pending_signal;

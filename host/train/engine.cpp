@@ -3,6 +3,7 @@
 #include "base/failure.hpp"
 #include "kinds/component.hpp"
 
+#include <mutex>
 #include <set>
 
 namespace lhost {
@@ -14,8 +15,9 @@ Engine load_engine(const std::string& path) {
   if (table->size != sizeof(lh_engine_v0))
     throw Failure(Exit::environment, path + " was built with another lhost; build host and engine together");
   e.table = *table;
+  static std::mutex mutex;
   static std::set<const void*> offered;  // a process may have many runs
-  if (offered.insert(table).second)
+  if (const std::lock_guard lock(mutex); offered.insert(table).second)
     offer_services([get = e.table.get_service](std::string_view id) { return get(str(id)); });
   const auto service = [&](const char* id) {
     const void* t = e.table.get_service(str(id));

@@ -2,6 +2,7 @@
 // LibTorch.
 #include "run.hpp"
 
+#include <atomic>
 #include <new>
 
 LH_PLUGIN_NOTE("mock-engine", "1.0.0", "", "engine/0:mock", "");
@@ -9,7 +10,7 @@ LH_PLUGIN_NOTE("mock-engine", "1.0.0", "", "engine/0:mock", "");
 namespace mock {
 namespace {
 
-const lh_host* g_host = nullptr;
+std::atomic<const lh_host*> g_host{nullptr};
 
 lh_engine_run& of(lh_run* r) { return *r->engine; }
 
@@ -195,7 +196,7 @@ lh_engine_v0 make_table() {
 
 lh_status status_of_exception(const char* where) {
   const auto make = [&](lh_code c, std::string_view message) {
-    return g_host->error_new(g_host, c, str("engine"), str(where), str(message));
+    return g_host.load()->error_new(g_host, c, str("engine"), str(where), str(message));
   };
   try {
     throw;

@@ -94,7 +94,7 @@ void drop_grads(lh_engine_run& r) {
   for (Param& p : r.params) {
     p.absent = false;
     p.tensor.forget_grad();
-    if (!flat_grad(r, p)) p.tensor.grad().reset();
+    if (trainable(p) && !flat_grad(r, p)) p.tensor.grad().reset();  // an alias has no gradient of its own
   }
   for (const Flat& f : r.flats)
     if (f.layout & LH_GRAD_FLAT) (f.layout & LH_GRAD_TRANSIENT ? f.shard_grad : f.full_grad).fill(0);

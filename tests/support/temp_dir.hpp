@@ -29,6 +29,9 @@ class TempDir {
     std::ofstream(*this / name, std::ios::binary) << bytes;
     return *this / name;
   }
+  void clear() const {
+    for (const auto& e : std::filesystem::directory_iterator(path_)) std::filesystem::remove_all(e.path());
+  }
   std::string read(const std::string& name) const {
     std::ifstream in(*this / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};

@@ -2,6 +2,8 @@
 
 #include "assembly/execute.hpp"
 #include "base/files.hpp"
+#include "base/terminal.hpp"
+#include "plugin/loader.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -11,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <sstream>
+#include <thread>
 
 namespace run_test {
 namespace fs = std::filesystem;
@@ -300,9 +303,7 @@ Outcome Run::run(const Overrides& overrides) {
   o.prefix = LHOST_TEST_BIN "/..";
   o.engine = LHOST_TEST_MOCK "/lib/mock_engine.so";
   Outcome out{lhost::run_manifest(o), {}, {}};
-  for (const std::string& line : lines_of(events)) out.events.push_back(event_of(line));
-  for (const std::string& line : lines_of(out.report.run_folder + "/metrics.jsonl"))
-    out.records.push_back(record_of(nlohmann::json::parse(line)));
+  read(out, events);
   return out;
 }
 
@@ -313,6 +314,12 @@ Outcome Run::done(const Overrides& overrides) {
   return out;
 }
 
+void Run::read(Outcome& out, const std::string& events) {
+  for (const std::string& line : lines_of(events)) out.events.push_back(event_of(line));
+  for (const std::string& line : lines_of(out.report.run_folder + "/metrics.jsonl"))
+    out.records.push_back(record_of(nlohmann::json::parse(line)));
+}
+
 std::string Run::meddler(const std::string& options) {
   return "callback+={use = \"meddler\", " + options + "}";
 }
@@ -320,6 +327,74 @@ std::string Run::meddler(const std::string& options) {
 bool Run::started() const {
   std::error_code ec;
   return !fs::is_empty(folder.path(), ec) && fs::exists(folder / "runs", ec);
+}
+
+// ---- RanksRun
+
+namespace {
+
+// Everything that a process does once is done before the first thread.
+lhost::Plan plan_of_rank(const std::string& manifest, std::vector<std::string> overrides, int rank) {
+  for (const char* more : {"strategy.use=\"ddp\"", "collective.use=\"threads\"", "collective.timeout=\"10s\""})
+    overrides.insert(overrides.begin(), more);
+  if (rank > 0) overrides.push_back("callback[0].path=\"events_" + std::to_string(rank) + ".txt\"");
+  lhost::Plan plan = lhost::resolve(
+      lhost::input_for(manifest, overrides, {LHOST_TEST_MOCK "/plugins", LHOST_TEST_FIXTURES "/train"}), false);
+  for (const lhost::Selection& s : plan.selections)
+    if (!s.path.empty()) lhost::load_plugin(s.path);
+  return plan;
+}
+
+lhost::RunResult run_thread(const lhost::Plan& plan, int rank, int ranks, const std::string& job) {
+  lhost::Member me;
+  me.env = {sizeof(lh_env), 0, ranks, rank, ranks, rank, 1, 0, lhost::str("127.0.0.1"), 0, lhost::str(job), 0};
+  try {
+    return lhost::run_rank(plan, {LHOST_TEST_MOCK "/lib/mock_engine.so", {}, false}, lhost::Launcher(), me);
+  } catch (const std::exception& e) {
+    lhost::RunResult r;
+    r.outcome = "failed";
+    r.code = lhost::Exit::internal;
+    r.error = e.what();
+    return r;
+  }
+}
+
+}  // namespace
+
+RanksRun::RanksOutcome RanksRun::run_on(int ranks, Overrides overrides) {
+  const std::string events = folder / "events.txt", path = folder.write("t.toml", manifest);
+  fs::remove(events);
+  lhost::set_installation({LHOST_TEST_BIN "/../lib/lhost/plugins/1", LHOST_TEST_BIN "/../lib/lhost/liblhost_engine.so",
+                           LHOST_TEST_BIN "/../share/lhost/defaults.toml", LHOST_TEST_BIN "/lhost",
+                           LHOST_TEST_BIN "/../lib/lhost/libtorch"});
+  lhost::TerminalOptions quiet;
+  quiet.quiet = true;
+  lhost::Terminal::get().configure(quiet);
+  lhost::start_engine(LHOST_TEST_MOCK "/lib/mock_engine.so");
+  std::vector<lhost::Plan> plans;
+  for (int r = 0; r < ranks; ++r) plans.push_back(plan_of_rank(path, overrides, r));
+  static int runs = 0;
+  const std::string job = "run" + std::to_string(++runs);
+  RanksOutcome out;
+  out.ranks.resize(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int r = 0; r < ranks; ++r)
+    threads.emplace_back([&, r] { out.ranks[static_cast<size_t>(r)] = run_thread(plans[static_cast<size_t>(r)], r, ranks, job); });
+  for (std::thread& t : threads) t.join();
+  const lhost::RunResult& first = out.ranks[0];
+  out.report.exit_code = static_cast<int>(first.code);
+  out.report.outcome = first.outcome;
+  out.report.error = first.error;
+  out.report.run_folder = first.run_folder;
+  read(out, events);
+  return out;
+}
+
+RanksRun::RanksOutcome RanksRun::done_on(int ranks, Overrides overrides) {
+  RanksOutcome out = run_on(ranks, std::move(overrides));
+  for (size_t r = 0; r < out.ranks.size(); ++r)
+    EXPECT_EQ(out.ranks[r].code, lhost::Exit::done) << "rank " << r << ": " << out.ranks[r].error;
+  return out;
 }
 
 // ---- by hand

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "train/result.hpp"
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -64,9 +66,21 @@ class Run : public testing::Test {
   Outcome done(const Overrides& = {});                     // and it must end well
   static std::string meddler(const std::string& options);  // a [[callback]] as an override
   bool started() const;                                    // is there any run folder?
+  static void read(Outcome&, const std::string& events);   // records and events of the run folder
 
   lhost_test::TempDir folder;
   std::string manifest;  // a small regression: y = w x + b on two features, labels 0 and 1
+};
+
+// The same run on several ranks: each is a thread with a trainer of its own, they meet in the collective "threads".
+// Rank 0's records and events are read; `ranks` has what each rank came to.
+class RanksRun : public Run {
+ protected:
+  struct RanksOutcome : Outcome {
+    std::vector<lhost::RunResult> ranks;
+  };
+  RanksOutcome run_on(int ranks, Overrides = {});
+  RanksOutcome done_on(int ranks, Overrides = {});  // and every rank must end well
 };
 
 // The same regression by hand, in double: labels i mod 2, x[j] = ((i + j) mod 5) / 4, mean of squares.

@@ -24,8 +24,8 @@ struct Options {
   Loss loss = Loss::cross_entropy;
   double init = 0.1, weight = 0, noise = 0;
   bool units = false, tied = false, unused = false, count = false, trace = false;
-  int64_t throw_at = -1, nan_at = -1, skip_at = -1, sleep_ms = 0;
-  bool bad_shape_loss = false;
+  int64_t throw_at = -1, nan_at = -1, skip_at = -1, sleep_ms = 0, stop_at = -1, only_rank = -1;
+  bool bad_shape_loss = false, log_on_epoch = false;
   std::vector<std::string> log;
   static void describe(lhost::Describe<Options>& d) {
     d(&Options::inputs, "inputs", "elements of one sample").min(1);
@@ -44,7 +44,11 @@ struct Options {
     d(&Options::nan_at, "nan_at", "training step whose loss is not a number; -1 = none").min(-1);
     d(&Options::skip_at, "skip_at", "training step that returns no loss; -1 = none").min(-1);
     d(&Options::sleep_ms, "sleep_ms", "milliseconds that each training step takes").min(0);
+    d(&Options::stop_at, "stop_at", "training step that asks to stop; -1 = none").min(-1);
+    d(&Options::only_rank, "only_rank", "throw_at, skip_at, stop_at, sleep_ms and log are for this rank; -1 = all")
+        .min(-1);
     d(&Options::bad_shape_loss, "bad_shape_loss", "return a loss of two elements");
+    d(&Options::log_on_epoch, "log_on_epoch", "what `log` names is of the epoch, not of the step");
     d(&Options::log, "log", "names under which training steps log the loss as well");
   }
 };
@@ -59,7 +63,7 @@ class MockLinear : public lhost::Component {
  public:
   using Handle = lh_model;
 
-  explicit MockLinear(const Options& o) : o_(o), run_(lhost::detail::creating_run), metrics_(run_) {
+  explicit MockLinear(const Options& o) : o_(o), run_(lhost::detail::creating_run), metrics_(run_), trainer_(run_) {
     random_ = static_cast<const mock::RandomService*>(
         lhost::host->get_service(lhost::host, lhost::str(MOCK_RANDOM_SERVICE)));
     if (o.noise > 0 && !random_) throw lhost::Error(LH_UNIMPLEMENTED, "noise needs the mock engine");
@@ -127,8 +131,10 @@ class MockLinear : public lhost::Component {
     expect_mode(LH_MODE_TRAIN, "training_step");
     trace("training_step" + indices(b));
     const int64_t step = calls_made_++;
-    if (o_.sleep_ms) std::this_thread::sleep_for(std::chrono::milliseconds(o_.sleep_ms));
-    if (step == o_.throw_at)
+    const bool here = o_.only_rank < 0 || o_.only_rank == trainer_.rank();
+    if (here && o_.sleep_ms) std::this_thread::sleep_for(std::chrono::milliseconds(o_.sleep_ms));
+    if (here && step == o_.stop_at) trainer_.stop("told to stop");
+    if (here && step == o_.throw_at)
       throw std::runtime_error("told to throw in training step " + std::to_string(step));
     if (o_.count) count_.set(0, count_.get(0) + 1);
     const Pass pass = forward(b);
@@ -138,8 +144,9 @@ class MockLinear : public lhost::Component {
     loss_ = Tensor(Type::f32, o_.bad_shape_loss ? std::vector<int64_t>{2} : std::vector<int64_t>{});
     loss_.fill(value);
     loss_.backward() = [this, pass, dy, factor](double seed) { backward(pass, dy, factor * seed); };
-    for (const std::string& name : o_.log) metrics_.log(id(name), value, static_cast<double>(b.counted));
-    out.loss = step == o_.skip_at ? nullptr : mock::handle(loss_);
+    for (const std::string& name : o_.log)
+      if (here) metrics_.log(id(name, o_.log_on_epoch ? LH_ON_EPOCH : 0), value, static_cast<double>(b.counted));
+    out.loss = here && step == o_.skip_at ? nullptr : mock::handle(loss_);
     out.weight = o_.weight;
   }
   void evaluation_step(const lh_batch& b, const char* what) {
@@ -204,10 +211,10 @@ class MockLinear : public lhost::Component {
     for (int64_t i = 0; t && i < b.rows; ++i) s += ' ' + std::to_string(static_cast<int64_t>(t->get(i)));
     return s;
   }
-  uint32_t id(const std::string& name) {
+  uint32_t id(const std::string& name, uint32_t flags = 0) {
     for (const auto& [known, number] : ids_)
       if (known == name) return number;
-    return ids_.emplace_back(name, metrics_.declare(name)).second;
+    return ids_.emplace_back(name, metrics_.declare(name, flags)).second;
   }
 
   void enter(uint32_t unit, Tensor& t) {
@@ -323,6 +330,7 @@ class MockLinear : public lhost::Component {
   Options o_;
   lh_run* run_;
   lhost::Metrics metrics_;
+  lhost::Trainer trainer_;
   const mock::RandomService* random_ = nullptr;
   const lh_unit_calls* calls_ = nullptr;
   std::vector<Entry> entries_;
@@ -340,7 +348,10 @@ class MockLinear : public lhost::Component {
 struct MockLinearKind {
   static constexpr const char* kind = LH_MODEL_KIND;
   using Base = MockLinear;
-  static void bind() { lhost::detail::metrics_service.bind(LH_METRICS_SERVICE); }
+  static void bind() {
+    lhost::detail::metrics_service.bind(LH_METRICS_SERVICE);
+    lhost::detail::trainer_service.bind(LH_TRAINER_SERVICE);
+  }
   static MockLinear& self(lh_model* m) { return lhost::detail::self<MockLinear>(m); }
   template <class D>
   static lh_model_v0 table() {
