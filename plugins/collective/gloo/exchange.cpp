@@ -9,7 +9,7 @@ namespace {
 using lhost_collective::Call;
 using lhost_collective::Kind;
 
-// A part is reduced, and handed on, while its next pieces are still on their way; smaller ones cost more messages than they save.
+// A part is reduced, and handed on, while its next pieces are still on their way; smaller ones cost more than they save.
 constexpr size_t kPiece = 1024 * 1024;
 constexpr size_t kAlign = 64;
 

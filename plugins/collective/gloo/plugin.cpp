@@ -9,6 +9,7 @@
 #include "rendezvous.hpp"
 
 #include <torch/version.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -63,7 +64,10 @@ class Gloo final : public lhost_collective::Transport {
     world->me = static_cast<size_t>(env.rank);
     world->world = true;
     world_ = std::move(world);
-    if (env.world_size == 1) return;
+    if (env.world_size == 1) {
+      if (a.listen_fd >= 0) close(a.listen_fd);
+      return;
+    }
     Rendezvous rendezvous(env, a.listen_fd, a.connect_timeout_ns, aborted_);
     std::string address;
     const std::string interface = choose_interface(env, address);

@@ -69,6 +69,7 @@ void Queue::stop() noexcept {
   watchdog_.join();
 }
 
+// Messages that the connections' buffers take at once.
 bool Queue::direct(const Operation& o) const {
   if (pair(o.call.kind)) return true;
   const bool first =

@@ -22,7 +22,7 @@ std::pair<lh_code, std::string> failure_of(F f) {
   return {LH_OK, ""};
 }
 
-TEST(Failures, ACallWithoutAnAnswerEndsAtItsTimeLimitAndNamesWhoIsMissing) {
+TEST(LHOST_SUITE(Failures), ACallWithoutAnAnswerEndsAtItsTimeLimitAndNamesWhoIsMissing) {
   World w(3);
   w.init();
   w.run([](Rank& r) {
@@ -38,7 +38,7 @@ TEST(Failures, ACallWithoutAnAnswerEndsAtItsTimeLimitAndNamesWhoIsMissing) {
   });
 }
 
-TEST(Failures, AnErrorComesOutOfItsWaitOnceAndLaterCallsFailWithTheFirst) {
+TEST(LHOST_SUITE(Failures), AnErrorComesOutOfItsWaitOnceAndLaterCallsFailWithTheFirst) {
   World w(2);
   w.init();
   Rank& r = *w.ranks[0];
@@ -53,7 +53,7 @@ TEST(Failures, AnErrorComesOutOfItsWaitOnceAndLaterCallsFailWithTheFirst) {
   EXPECT_LT(seconds_since(start), 0.05);
 }
 
-TEST(Failures, AWaitThatIsLeftEarlyDoesNotEndTheCall) {
+TEST(LHOST_SUITE(Failures), AWaitThatIsLeftEarlyDoesNotEndTheCall) {
   World w(2);
   w.init();
   w.run([](Rank& r) {
@@ -73,7 +73,7 @@ TEST(Failures, AWaitThatIsLeftEarlyDoesNotEndTheCall) {
 }
 
 // Rank 0 aborts from another thread while it waits for rank 1, in one way after the other.
-TEST(Failures, AbortEndsEveryWaiterWithin200Milliseconds) {
+TEST(LHOST_SUITE(Failures), AbortEndsEveryWaiterWithin200Milliseconds) {
   for (const int64_t size : {4, 1 << 20}) {
     World w(2);
     w.init();
@@ -102,7 +102,7 @@ TEST(Failures, AbortEndsEveryWaiterWithin200Milliseconds) {
   }
 }
 
-TEST(Failures, TheOthersLearnOfAnAbort) {
+TEST(LHOST_SUITE(Failures), TheOthersLearnOfAnAbort) {
   World w(3);
   w.init();
   const auto errors = w.outcomes([](Rank& r) {
@@ -115,7 +115,7 @@ TEST(Failures, TheOthersLearnOfAnAbort) {
   for (const size_t r : {0, 2}) EXPECT_THAT(errors[r], HasSubstr("has aborted")) << r;
 }
 
-TEST(Failures, ARankThatLeavesIsLost) {
+TEST(LHOST_SUITE(Failures), ARankThatLeavesIsLost) {
   World w(2);
   w.init();
   const auto start = Clock::now();
@@ -130,7 +130,7 @@ TEST(Failures, ARankThatLeavesIsLost) {
   EXPECT_THAT(errors[0], HasSubstr("rank 1 is gone"));
 }
 
-TEST(Failures, DestroyIsBoundedWhateverIsOnItsWay) {
+TEST(LHOST_SUITE(Failures), DestroyIsBoundedWhateverIsOnItsWay) {
   for (const int64_t size : {4, 1 << 20}) {
     World w(2);
     w.init();
@@ -143,7 +143,7 @@ TEST(Failures, DestroyIsBoundedWhateverIsOnItsWay) {
   }
 }
 
-TEST(Failures, AMissingRankIsNamedWhenTheMeetingEnds) {
+TEST(LHOST_SUITE(Failures), AMissingRankIsNamedWhenTheMeetingEnds) {
   Where like;
   like.connect_timeout_ns = 300'000'000;
   World w(4, {}, like);
@@ -156,7 +156,7 @@ TEST(Failures, AMissingRankIsNamedWhenTheMeetingEnds) {
   }
 }
 
-TEST(Failures, TwoProcessesOfOneRankAreNamed) {
+TEST(LHOST_SUITE(Failures), TwoProcessesOfOneRankAreNamed) {
   World w(3, {}, [] {
     Where like;
     like.connect_timeout_ns = 1'000'000'000;

@@ -212,9 +212,10 @@ TEST_P(Ranks, GroupsOfSomeRanksCountTheirOwnRanks) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Transport, Ranks, testing::Values(1, 2, 3, 4));
+#define LHOST_INSTANTIATE(prefix) INSTANTIATE_TEST_SUITE_P(prefix, Ranks, testing::Values(1, 2, 3, 4))
+LHOST_INSTANTIATE(LHOST_TEST_SUITE);
 
-TEST(Arguments, ThatCannotBeAreRefusedWithWhatIsWanted) {
+TEST(LHOST_SUITE(Arguments), ThatCannotBeAreRefusedWithWhatIsWanted) {
   World w(1);
   w.init();
   Rank& r = *w.ranks[0];

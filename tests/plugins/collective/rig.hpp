@@ -21,6 +21,11 @@
 #include <mutex>
 #include <thread>
 
+// The name of a suite that is compiled for several transports: GlooFailures, ThreadsFailures.
+#define LHOST_JOINED_(a, b) a##b
+#define LHOST_JOINED(a, b) LHOST_JOINED_(a, b)
+#define LHOST_SUITE(name) LHOST_JOINED(LHOST_TEST_SUITE, name)
+
 struct lh_tensor {
   std::vector<int64_t> shape;
   lh_dtype dtype;
