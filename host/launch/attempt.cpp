@@ -60,20 +60,30 @@ struct ForkedRank {
 int32_t forked_rank_main(void* context) {
   auto& rank = *static_cast<ForkedRank*>(context);
   second_signal_ends = 0;
+  RankBoot boot;
+  const auto report = [&](Exit code, const char* message) {
+    boot.pages.at(0).fail({LH_INTERNAL, static_cast<int32_t>(code), 0, message, "", "", ""});
+    return static_cast<int32_t>(code);
+  };
   try {
-    RankBoot boot;
     boot.pages = RankPages::attach(fcntl(rank.pages_fd, F_DUPFD_CLOEXEC, 3), rank.env.local_rank);
     boot.env = rank.env;
     boot.listen_fd = rank.listen_fd;
     boot.request = rank.options->request;
     return rank.options->rank_main(boot);
   } catch (const Failure& f) {
-    Terminal::get().error(f.what());
-    return static_cast<int32_t>(f.code);
+    return report(f.code, f.what());
   } catch (const std::exception& e) {
-    Terminal::get().error(e.what());
-    return static_cast<int32_t>(Exit::internal);
+    return report(Exit::internal, e.what());
   }
+}
+
+// After a signal that was to end all in order.
+std::string who_did_not_end(const std::vector<RankEnd>& ends) {
+  std::string s;
+  for (const RankEnd& e : ends)
+    if (e.how == RankEnd::How::running) s += (s.empty() ? "rank " : ", rank ") + std::to_string(e.rank);
+  return s.empty() ? s : s + " did not end by itself after the signal, and was ended";
 }
 
 std::vector<lh_str> borrowed(const std::vector<std::string>& list) {
@@ -268,7 +278,8 @@ std::vector<RankEnd> Attempt::ends() {
 AttemptResult Attempt::judge() {
   group_.end_all(SIGKILL);  // what the ranks started
   for (RankOutput& o : outputs_) o.finish();
-  const Blame b = find_blame(ends(), this_host(), cgroup_.oom_kills() > oom_kills_before_);
+  const std::vector<RankEnd> list = ends();
+  const Blame b = find_blame(list, this_host(), cgroup_.oom_kills() > oom_kills_before_);
   group_.reap();
   AttemptResult a;
   a.kind = b.kind;
@@ -280,6 +291,7 @@ AttemptResult Attempt::judge() {
   r.secondary = b.secondary;
   r.global_step = b.global_step;
   if (asked_ != 0) {
+    if (r.report.empty()) r.report = who_did_not_end(list);
     r.asked = true;
     r.exit_code = 128 + (asked_again_ != 0 ? asked_again_ : asked_);
   }

@@ -113,6 +113,12 @@ int behave(RankBoot& boot, const Behaviour& b) {
        }},
       {"memory", [&] { return fail(page, LH_RESOURCE_EXHAUSTED, 3, "out of memory"); }},
       {"train", [&] { return train(page, milliseconds(b.number())); }},
+      {"fails_when_told",
+       [&] {
+         while (pending_signal == 0) std::this_thread::sleep_for(milliseconds(2));
+         return fail(page, LH_DATA_LOSS, 1, "no room for the last checkpoint");
+       }},
+      {"raise", [&]() -> int { throw Failure(Exit::environment, b.value); }},
       {"saves",
        [&] {
          page.set_phase(RankPhase::saving);

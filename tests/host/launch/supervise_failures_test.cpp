@@ -115,6 +115,21 @@ TEST_F(Supervise, AllEndInOrder) {
   }
 }
 
+TEST_F(Supervise, WhateverItsOwnStarterLeftIt) {
+  for (const char* before : {"trap '' CHLD; ", "exec <&-; ", "exec <&- >&-; "}) {
+    const Outcome o = shell(before + command("--ranks 3 --tail", "ok throw:boom slow:100"));
+    EXPECT_EQ(o.exit_code, 1) << before << o.output;
+    EXPECT_THAT(o.output, HasSubstr("error: rank 1 failed in model:fake (training_step): boom"));
+  }
+}
+
+TEST_F(Supervise, WhatLeavesTheFunctionOfAForkIsReported) {
+  if (!kForksWork) GTEST_SKIP();
+  const Supervised s = run("--ranks 2 --launcher spawn", "peer raise:boom");
+  EXPECT_EQ(s.exit_code, 3) << s.output;
+  EXPECT_THAT(s.output, HasSubstr("error: rank 1 failed: boom"));
+}
+
 TEST_F(Supervise, WhoHasFinishedWaitsForWhoHasNot) {
   const Supervised s = run("--ranks 2 --settle 50", "ok slow:600");
   EXPECT_EQ(s.exit_code, 0) << s.output;

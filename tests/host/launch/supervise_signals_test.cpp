@@ -131,6 +131,25 @@ TEST_F(SuperviseSignals, TheTerminalsStopStopsAll) {
   EXPECT_EQ(wait_for_end(), 143);
 }
 
+TEST_F(SuperviseSignals, AFailureWhileEndingIsToldButTheCodeIsTheSignals) {
+  start("--ranks 2", "train:0 fails_when_told");
+  ASSERT_TRUE(ranks_run(2));
+  kill(pid_, SIGTERM);
+  EXPECT_EQ(wait_for_end(), 143);
+  EXPECT_THAT(
+      output(),
+      HasSubstr("error: rank 1 failed in model:fake (training_step): no room for the last checkpoint"));
+}
+
+TEST_F(SuperviseSignals, WhoDoesNotEndIsNamed) {
+  start("--ranks 3 --settle 100 --terminate 100", "train:0 hang deaf");
+  ASSERT_TRUE(ranks_run(3));
+  kill(pid_, SIGINT);
+  EXPECT_EQ(wait_for_end(), 130);
+  EXPECT_THAT(output(),
+              HasSubstr("error: rank 1, rank 2 did not end by itself after the signal, and was ended"));
+}
+
 TEST_F(SuperviseSignals, OneRankThatIsToldToEndIsNoFailure) {
   start("--ranks 2", "train:0 train:0");
   ASSERT_TRUE(ranks_run(2));
