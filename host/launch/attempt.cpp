@@ -279,7 +279,8 @@ AttemptResult Attempt::judge() {
   group_.end_all(SIGKILL);  // what the ranks started
   for (RankOutput& o : outputs_) o.finish();
   const std::vector<RankEnd> list = ends();
-  const Blame b = find_blame(list, this_host(), cgroup_.oom_kills() > oom_kills_before_);
+  const Blame b =
+      find_blame(list, {this_host(), cgroup_.oom_kills() > oom_kills_before_, o_.world.num_nodes == 1});
   group_.reap();
   AttemptResult a;
   a.kind = b.kind;

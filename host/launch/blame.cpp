@@ -44,12 +44,12 @@ Guilt guilt_of_failure(lh_code code) {
 }
 
 struct Situation {
-  bool oom_kill, somebody_waited, all_in_order;
+  bool oom_kill, somebody_missed, all_in_order;
 };
 
 Guilt guilt(const RankEnd& e, const Situation& s) {
   if (e.page.failure) return guilt_of_failure(e.page.failure->code);
-  if (e.how == How::running) return s.somebody_waited ? Guilt::hang : Guilt::none;
+  if (e.how == How::running) return s.somebody_missed ? Guilt::hang : Guilt::none;
   if (e.how == How::signalled) {
     if (is_crash(e.value)) return Guilt::error;
     return e.value == SIGKILL && s.oom_kill ? Guilt::memory : Guilt::signal;
@@ -57,6 +57,13 @@ Guilt guilt(const RankEnd& e, const Situation& s) {
   if (e.value == 0) return s.all_in_order || e.page.phase == RankPhase::ended ? Guilt::none : Guilt::early;
   if (e.value == static_cast<int>(Exit::peer)) return Guilt::peer;
   return ends_on_request(e.value) ? Guilt::asked : Guilt::error;
+}
+
+// It waited in vain, or it lost a rank; one that is not elsewhere must be here.
+bool misses_a_rank(const RankEnd& e, bool whole_world) {
+  const bool lost = e.page.failure ? e.page.failure->code == LH_PEER_LOST
+                                   : e.how == How::exited && e.value == static_cast<int>(Exit::peer);
+  return (e.page.failure && e.page.failure->code == LH_DEADLINE) || (lost && whole_world);
 }
 
 bool waits_for_others(const RankState& p) {
@@ -158,10 +165,10 @@ std::string report_of(const RankEnd& e, Guilt g, const Blame& b, const std::stri
 
 }  // namespace
 
-Blame find_blame(const std::vector<RankEnd>& ends, const std::string& host, bool oom_kill) {
-  Situation s{oom_kill, false, true};
+Blame find_blame(const std::vector<RankEnd>& ends, const BlameContext& context) {
+  Situation s{context.oom_kill, false, true};
   for (const RankEnd& e : ends) {
-    s.somebody_waited |= e.page.failure && e.page.failure->code == LH_DEADLINE;
+    s.somebody_missed |= misses_a_rank(e, context.whole_world);
     s.all_in_order &= in_order(e);
   }
   Blame b;
@@ -182,7 +189,7 @@ Blame find_blame(const std::vector<RankEnd>& ends, const std::string& host, bool
   std::sort(b.secondary.begin(), b.secondary.end());
   const std::string what = what_happened(*first, g);
   b.kind = std::to_string(first->rank) + "/" + std::to_string(static_cast<int>(g)) + "/" + what;
-  b.report = report_of(*first, g, b, host);
+  b.report = report_of(*first, g, b, context.host);
   return b;
 }
 

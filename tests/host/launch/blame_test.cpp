@@ -56,9 +56,9 @@ RankEnd phase(RankEnd e, RankPhase p) {
 }
 RankEnd peer() { return failed(LH_PEER_LOST, 71, 1); }  // long before all others
 
-Blame blame(std::vector<RankEnd> ends, bool oom = false) {
+Blame blame(std::vector<RankEnd> ends, bool oom = false, bool whole_world = true) {
   for (size_t i = 0; i < ends.size(); ++i) ends[i].rank = static_cast<int64_t>(i);
-  return find_blame(ends, "node7", oom);
+  return find_blame(ends, {"node7", oom, whole_world});
 }
 
 struct Case {
@@ -223,6 +223,15 @@ TEST(Blame, ALostPeerWhileAllWereAskedToEndIsNone) {
   const Blame b = blame({peer(), exited(130)});
   EXPECT_TRUE(b.asked);
   EXPECT_EQ(b.exit_code, 130);
+}
+
+TEST(Blame, WhoeverTheOthersLostIsHereIfNobodyIsElsewhere) {
+  const Blame here = blame({peer(), running(), peer()}, false, true);
+  EXPECT_EQ(here.culprit, 1);
+  EXPECT_THAT(here.report, HasSubstr("rank 1 did not come: it is in training_step"));
+  const Blame elsewhere = blame({peer(), running(), peer()}, false, false);
+  EXPECT_EQ(elsewhere.culprit, 0);
+  EXPECT_THAT(elsewhere.report, HasSubstr("the other nodes' output has the cause"));
 }
 
 // ---- the consequences
