@@ -97,6 +97,7 @@ std::vector<lh_str> borrowed(const std::vector<std::string>& list) {
 Attempt::Attempt(const SuperviseOptions& o, SignalPipe& signals)
     : o_(o),
       signals_(signals),
+      world_(o.world),
       oom_kills_before_(cgroup_.oom_kills()),
       pages_(RankPages::create(o.world.local_world_size)),
       request_fd_(request_in_memory(o.request)) {}
@@ -124,9 +125,11 @@ AttemptResult Attempt::run() {
 // ---- start
 
 void Attempt::start_all() {
-  const RankEnv& w = o_.world;
-  if (w.node_rank == 0) socket_.emplace(w.num_nodes == 1, w.master_port);
-  for (int64_t i = 0; i < w.local_world_size; ++i) {
+  if (world_.node_rank == 0) {
+    socket_.emplace(world_.num_nodes == 1, world_.master_port);
+    world_.master_port = socket_->port();
+  }
+  for (int64_t i = 0; i < world_.local_world_size; ++i) {
     start_one(i);
     // Rank 0 has it now. Were it open here, too, others would wait for a dead rank 0 instead of being refused.
     if (i == 0) socket_.reset();
@@ -134,15 +137,12 @@ void Attempt::start_all() {
 }
 
 void Attempt::start_one(int64_t local_rank) {
-  RankEnv env = o_.world;
+  RankEnv env = world_;
   env.local_rank = local_rank;
   env.rank = env.node_rank * env.local_world_size + local_rank;
   std::vector<int32_t> keep = {pages_.fd(), request_fd_};
-  const int listen_fd = socket_ && env.rank == 0 ? socket_->fd() : -1;
+  const int listen_fd = socket_ ? socket_->fd() : -1;  // rank 0's
   if (listen_fd >= 0) keep.push_back(listen_fd);
-  if (socket_) env.master_port = socket_->port();
-  master_port_ = env.master_port != 0 ? env.master_port : master_port_;
-  env.master_port = master_port_;
 
   std::vector<std::string> variables = env.variables();
   variables.push_back(rank_mark(getpid(), pages_.fd(), request_fd_, listen_fd));
