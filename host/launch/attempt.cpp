@@ -60,20 +60,30 @@ struct ForkedRank {
 int32_t forked_rank_main(void* context) {
   auto& rank = *static_cast<ForkedRank*>(context);
   second_signal_ends = 0;
+  RankBoot boot;
+  const auto report = [&](Exit code, const char* message) {
+    boot.pages.at(0).fail({LH_INTERNAL, static_cast<int32_t>(code), 0, message, "", "", ""});
+    return static_cast<int32_t>(code);
+  };
   try {
-    RankBoot boot;
     boot.pages = RankPages::attach(fcntl(rank.pages_fd, F_DUPFD_CLOEXEC, 3), rank.env.local_rank);
     boot.env = rank.env;
     boot.listen_fd = rank.listen_fd;
     boot.request = rank.options->request;
     return rank.options->rank_main(boot);
   } catch (const Failure& f) {
-    Terminal::get().error(f.what());
-    return static_cast<int32_t>(f.code);
+    return report(f.code, f.what());
   } catch (const std::exception& e) {
-    Terminal::get().error(e.what());
-    return static_cast<int32_t>(Exit::internal);
+    return report(Exit::internal, e.what());
   }
+}
+
+// After a signal that was to end all in order.
+std::string who_did_not_end(const std::vector<RankEnd>& ends) {
+  std::string s;
+  for (const RankEnd& e : ends)
+    if (e.how == RankEnd::How::running) s += (s.empty() ? "rank " : ", rank ") + std::to_string(e.rank);
+  return s.empty() ? s : s + " did not end by itself after the signal, and was ended";
 }
 
 std::vector<lh_str> borrowed(const std::vector<std::string>& list) {
@@ -87,6 +97,7 @@ std::vector<lh_str> borrowed(const std::vector<std::string>& list) {
 Attempt::Attempt(const SuperviseOptions& o, SignalPipe& signals)
     : o_(o),
       signals_(signals),
+      world_(o.world),
       oom_kills_before_(cgroup_.oom_kills()),
       pages_(RankPages::create(o.world.local_world_size)),
       request_fd_(request_in_memory(o.request)) {}
@@ -114,9 +125,11 @@ AttemptResult Attempt::run() {
 // ---- start
 
 void Attempt::start_all() {
-  const RankEnv& w = o_.world;
-  if (w.node_rank == 0) socket_.emplace(w.num_nodes == 1, w.master_port);
-  for (int64_t i = 0; i < w.local_world_size; ++i) {
+  if (world_.node_rank == 0) {
+    socket_.emplace(world_.num_nodes == 1, world_.master_port);
+    world_.master_port = socket_->port();
+  }
+  for (int64_t i = 0; i < world_.local_world_size; ++i) {
     start_one(i);
     // Rank 0 has it now. Were it open here, too, others would wait for a dead rank 0 instead of being refused.
     if (i == 0) socket_.reset();
@@ -124,15 +137,12 @@ void Attempt::start_all() {
 }
 
 void Attempt::start_one(int64_t local_rank) {
-  RankEnv env = o_.world;
+  RankEnv env = world_;
   env.local_rank = local_rank;
   env.rank = env.node_rank * env.local_world_size + local_rank;
   std::vector<int32_t> keep = {pages_.fd(), request_fd_};
-  const int listen_fd = socket_ && env.rank == 0 ? socket_->fd() : -1;
+  const int listen_fd = socket_ ? socket_->fd() : -1;  // rank 0's
   if (listen_fd >= 0) keep.push_back(listen_fd);
-  if (socket_) env.master_port = socket_->port();
-  master_port_ = env.master_port != 0 ? env.master_port : master_port_;
-  env.master_port = master_port_;
 
   std::vector<std::string> variables = env.variables();
   variables.push_back(rank_mark(getpid(), pages_.fd(), request_fd_, listen_fd));
@@ -268,7 +278,9 @@ std::vector<RankEnd> Attempt::ends() {
 AttemptResult Attempt::judge() {
   group_.end_all(SIGKILL);  // what the ranks started
   for (RankOutput& o : outputs_) o.finish();
-  const Blame b = find_blame(ends(), this_host(), cgroup_.oom_kills() > oom_kills_before_);
+  const std::vector<RankEnd> list = ends();
+  const Blame b =
+      find_blame(list, {this_host(), cgroup_.oom_kills() > oom_kills_before_, o_.world.num_nodes == 1});
   group_.reap();
   AttemptResult a;
   a.kind = b.kind;
@@ -280,6 +292,7 @@ AttemptResult Attempt::judge() {
   r.secondary = b.secondary;
   r.global_step = b.global_step;
   if (asked_ != 0) {
+    if (r.report.empty()) r.report = who_did_not_end(list);
     r.asked = true;
     r.exit_code = 128 + (asked_again_ != 0 ? asked_again_ : asked_);
   }

@@ -41,6 +41,7 @@ class Attempt {
 
   const SuperviseOptions& o_;
   SignalPipe& signals_;
+  RankEnv world_;  // with the port that is really taken
   Cgroup cgroup_;
   int64_t oom_kills_before_;
   RankPages pages_;
@@ -51,7 +52,6 @@ class Attempt {
 
   Step next_ = Step::none;
   Clock::time_point trouble_at_, deadline_;
-  int64_t master_port_ = 0;
   int asked_ = 0, asked_again_ = 0;  // signals to this process
 };
 

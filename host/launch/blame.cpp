@@ -44,12 +44,12 @@ Guilt guilt_of_failure(lh_code code) {
 }
 
 struct Situation {
-  bool oom_kill, somebody_waited, all_in_order;
+  bool oom_kill, somebody_missed, all_in_order;
 };
 
 Guilt guilt(const RankEnd& e, const Situation& s) {
   if (e.page.failure) return guilt_of_failure(e.page.failure->code);
-  if (e.how == How::running) return s.somebody_waited ? Guilt::hang : Guilt::none;
+  if (e.how == How::running) return s.somebody_missed ? Guilt::hang : Guilt::none;
   if (e.how == How::signalled) {
     if (is_crash(e.value)) return Guilt::error;
     return e.value == SIGKILL && s.oom_kill ? Guilt::memory : Guilt::signal;
@@ -59,11 +59,24 @@ Guilt guilt(const RankEnd& e, const Situation& s) {
   return ends_on_request(e.value) ? Guilt::asked : Guilt::error;
 }
 
-// Among equals: who failed first; of those that hang, who is furthest behind.
+// It waited in vain, or it lost a rank; one that is not elsewhere must be here.
+bool misses_a_rank(const RankEnd& e, bool whole_world) {
+  const bool lost = e.page.failure ? e.page.failure->code == LH_PEER_LOST
+                                   : e.how == How::exited && e.value == static_cast<int>(Exit::peer);
+  return (e.page.failure && e.page.failure->code == LH_DEADLINE) || (lost && whole_world);
+}
+
+bool waits_for_others(const RankState& p) {
+  return p.phase == RankPhase::meeting || p.operation.rfind("collective:", 0) == 0;
+}
+
+// Among equals: who failed first; of those that hang, who was stopped, who does not wait itself, who is furthest behind.
 auto rank_of_blame(const RankEnd& e, Guilt g) {
   const bool hang = g == Guilt::hang;
   const int64_t time = e.page.failure ? e.page.failure->time_ns : e.time_ns;
-  return std::tuple(g, hang && !e.stopped, hang ? e.page.global_step : 0, hang ? e.page.batch : 0,
+  const RankPhase phase = std::min(e.page.phase, RankPhase::running);
+  return std::tuple(g, hang && !e.stopped, hang && waits_for_others(e.page),
+                    hang ? phase : RankPhase::running, hang ? e.page.global_step : 0, hang ? e.page.batch : 0,
                     hang ? 0 : time, e.rank);
 }
 
@@ -97,12 +110,17 @@ std::string failure_text(const RankFailure& f) {
   return s + ": " + f.message;
 }
 
+std::string what_it_does(const RankEnd& e) {
+  const RankState& p = e.page;
+  const std::string what = e.stopped ? "was stopped by a signal" : "is";
+  if (p.phase != RankPhase::running) return what + (e.stopped ? " while " : " ") + phase_name(p.phase);
+  const std::string in = p.operation.empty() ? (e.stopped ? "" : " busy") : " in " + p.operation;
+  return what + in + ", epoch " + std::to_string(p.epoch) + ", batch " + std::to_string(p.batch);
+}
+
 std::string what_happened(const RankEnd& e, Guilt g) {
   const std::string in = e.page.operation.empty() ? "" : " in " + e.page.operation;
-  if (g == Guilt::hang)
-    return " did not come: it " + std::string(e.stopped ? "was stopped by a signal" : "is") +
-           (in.empty() ? " busy" : in) + ", epoch " + std::to_string(e.page.epoch) + ", batch " +
-           std::to_string(e.page.batch);
+  if (g == Guilt::hang) return " did not come: it " + what_it_does(e);
   if (g == Guilt::peer)
     return " lost the other ranks, and none of this machine failed first; the other nodes' output has the "
            "cause" +
@@ -147,10 +165,10 @@ std::string report_of(const RankEnd& e, Guilt g, const Blame& b, const std::stri
 
 }  // namespace
 
-Blame find_blame(const std::vector<RankEnd>& ends, const std::string& host, bool oom_kill) {
-  Situation s{oom_kill, false, true};
+Blame find_blame(const std::vector<RankEnd>& ends, const BlameContext& context) {
+  Situation s{context.oom_kill, false, true};
   for (const RankEnd& e : ends) {
-    s.somebody_waited |= e.page.failure && e.page.failure->code == LH_DEADLINE;
+    s.somebody_missed |= misses_a_rank(e, context.whole_world);
     s.all_in_order &= in_order(e);
   }
   Blame b;
@@ -164,14 +182,14 @@ Blame find_blame(const std::vector<RankEnd>& ends, const std::string& host, bool
   b.exit_code = own_exit_code(*first);
   b.global_step = first->page.global_step;
   b.asked = g == Guilt::asked;
+  if (b.asked) return b;
   for (const RankEnd& e : ends)
     if (&e != &*first && guilt(e, s) != Guilt::none) b.secondary.push_back(e.rank);
     else if (&e != &*first && e.how == How::running) b.secondary.push_back(e.rank);
   std::sort(b.secondary.begin(), b.secondary.end());
-  if (b.asked) return b;
   const std::string what = what_happened(*first, g);
   b.kind = std::to_string(first->rank) + "/" + std::to_string(static_cast<int>(g)) + "/" + what;
-  b.report = report_of(*first, g, b, host);
+  b.report = report_of(*first, g, b, context.host);
   return b;
 }
 

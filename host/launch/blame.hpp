@@ -30,9 +30,15 @@ struct Blame {
   std::vector<int64_t> secondary;  // ended or hung because of it
 };
 
+struct BlameContext {
+  std::string host;          // where these ranks ran
+  bool oom_kill = false;     // the system killed processes for memory during this run
+  bool whole_world = false;  // there are no ranks elsewhere
+};
+
 // In this order: errors of model, data and plugins and crashes; out of memory; signals; an end without an error too
-// early; a hang (the others waited in vain for this one); and only if there is nothing else, a lost peer. Among equals
-// the first in time. oom_kill: the system killed processes for memory during this run.
-Blame find_blame(const std::vector<RankEnd>& ends, const std::string& host, bool oom_kill);
+// early; a hang (the others waited in vain for this one, or lost it); and only if there is nothing else, a lost peer.
+// Among equals the first in time.
+Blame find_blame(const std::vector<RankEnd>& ends, const BlameContext&);
 
 }  // namespace lhost

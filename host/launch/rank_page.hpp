@@ -31,7 +31,7 @@ struct RankState {  // a copy of a page
   RankPhase phase = RankPhase::starting;
   int32_t stage = LH_STAGE_FIT;
   int64_t epoch = 0, batch = 0, global_step = 0;
-  std::string operation;  // "model:mlp (training_step)"; empty: none
+  std::string operation;  // "model:mlp (training_step)"; "collective:..." waits for other ranks; empty: none
   std::optional<RankFailure> failure;
 };
 

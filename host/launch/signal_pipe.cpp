@@ -12,7 +12,7 @@
 namespace lhost {
 namespace {
 
-constexpr int kPipedSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGPIPE, SIGXFSZ};
+constexpr int kPipedSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGPIPE, SIGXFSZ, SIGCHLD};
 volatile std::sig_atomic_t signal_pipe_end = -1;
 
 void into_signal_pipe(int sig) {
@@ -21,6 +21,11 @@ void into_signal_pipe(int sig) {
   const ssize_t written = write(signal_pipe_end, &byte, 1);
   (void)written;
   errno = before;
+}
+
+auto handler_of(int sig) {
+  if (sig == SIGCHLD) return SIG_DFL;
+  return sig == SIGPIPE || sig == SIGXFSZ ? SIG_IGN : into_signal_pipe;
 }
 
 }  // namespace
@@ -33,7 +38,7 @@ SignalPipe::SignalPipe() {
   sigemptyset(&a.sa_mask);
   a.sa_flags = SA_RESTART;
   for (size_t i = 0; i < std::size(kPipedSignals); ++i) {
-    a.sa_handler = kPipedSignals[i] == SIGPIPE || kPipedSignals[i] == SIGXFSZ ? SIG_IGN : into_signal_pipe;
+    a.sa_handler = handler_of(kPipedSignals[i]);
     sigaction(kPipedSignals[i], &a, &old_[i]);
     if (kPipedSignals[i] == SIGHUP && old_[i].sa_handler == SIG_IGN) sigaction(SIGHUP, &old_[i], nullptr);
   }

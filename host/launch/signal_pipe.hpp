@@ -1,5 +1,5 @@
 // host/launch/signal_pipe.hpp - SIGINT, SIGTERM, SIGHUP and SIGTSTP as something to poll, while an object lives. SIGPIPE and
-// SIGXFSZ are errors of the write. A hang-up that the process was started to ignore (nohup) stays ignored. One at a
+// SIGXFSZ are errors of the write, SIGCHLD is not ignored: who does has no children to wait for. A hang-up that the process was started to ignore (nohup) stays ignored. One at a
 // time in a process. [main]
 #pragma once
 #include <csignal>
@@ -16,7 +16,7 @@ class SignalPipe {
 
  private:
   int ends_[2] = {-1, -1};
-  struct sigaction old_[6];
+  struct sigaction old_[7];
 };
 
 }  // namespace lhost

@@ -5,6 +5,11 @@
 #include "launch/attempt.hpp"
 #include "launch/signal_pipe.hpp"
 
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
+
 namespace lhost {
 namespace {
 
@@ -40,10 +45,18 @@ void check_options(const SuperviseOptions& o) {
                                     std::to_string(w.world_size) + " in all, which is no world");
 }
 
+// Else a rank's page could become what the rank takes for its stdout.
+void open_standard_descriptors() {
+  for (int fd = 0; fd < 3; ++fd)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)  // NOLINT: ranks shall inherit it
+      throw Failure(Exit::environment, std::string("cannot open /dev/null: ") + std::strerror(errno));
+}
+
 }  // namespace
 
 SuperviseResult supervise(SuperviseOptions options) {
   check_options(options);
+  open_standard_descriptors();
   SignalPipe signals;
   AttemptResult before;
   for (int64_t attempts = 1;; ++attempts) {

@@ -46,11 +46,19 @@ RankEnd at(RankEnd e, int64_t time_ns) {
   if (e.page.failure) e.page.failure->time_ns = time_ns;
   return e;
 }
+RankEnd operation(RankEnd e, const std::string& name) {
+  e.page.operation = name;
+  return e;
+}
+RankEnd phase(RankEnd e, RankPhase p) {
+  e.page.phase = p;
+  return e;
+}
 RankEnd peer() { return failed(LH_PEER_LOST, 71, 1); }  // long before all others
 
-Blame blame(std::vector<RankEnd> ends, bool oom = false) {
+Blame blame(std::vector<RankEnd> ends, bool oom = false, bool whole_world = true) {
   for (size_t i = 0; i < ends.size(); ++i) ends[i].rank = static_cast<int64_t>(i);
-  return find_blame(ends, "node7", oom);
+  return find_blame(ends, {"node7", oom, whole_world});
 }
 
 struct Case {
@@ -163,6 +171,27 @@ const Case kTable[] = {
      2,
      1,
      "rank 2 did not come: it was stopped by a signal in training_step"},
+    {"OfTwoThatHangWhoDoesNotWaitItself",
+     {operation(running(4), "collective:gloo (all_reduce)"), failed(LH_DEADLINE), running(5)},
+     2,
+     1,
+     "rank 2 did not come: it is in training_step"},
+    {"WhoHasNotEvenStarted",
+     {running(0), failed(LH_DEADLINE), phase(running(0), RankPhase::starting),
+      phase(running(0), RankPhase::meeting)},
+     2,
+     1,
+     "rank 2 did not come: it is starting"},
+    {"AHangInSaving",
+     {failed(LH_DEADLINE), phase(running(), RankPhase::saving)},
+     1,
+     1,
+     "rank 1 did not come: it is saving"},
+    {"AHangInNothingKnown",
+     {failed(LH_DEADLINE), operation(running(), "")},
+     1,
+     1,
+     "rank 1 did not come: it is busy, epoch 0, batch 17"},
     {"AllWaited",
      {at(failed(LH_DEADLINE), 5), at(failed(LH_DEADLINE), 4)},
      1,
@@ -194,6 +223,15 @@ TEST(Blame, ALostPeerWhileAllWereAskedToEndIsNone) {
   const Blame b = blame({peer(), exited(130)});
   EXPECT_TRUE(b.asked);
   EXPECT_EQ(b.exit_code, 130);
+}
+
+TEST(Blame, WhoeverTheOthersLostIsHereIfNobodyIsElsewhere) {
+  const Blame here = blame({peer(), running(), peer()}, false, true);
+  EXPECT_EQ(here.culprit, 1);
+  EXPECT_THAT(here.report, HasSubstr("rank 1 did not come: it is in training_step"));
+  const Blame elsewhere = blame({peer(), running(), peer()}, false, false);
+  EXPECT_EQ(elsewhere.culprit, 0);
+  EXPECT_THAT(elsewhere.report, HasSubstr("the other nodes' output has the cause"));
 }
 
 // ---- the consequences

@@ -5,6 +5,7 @@
 #include "base/signals.hpp"
 #include "launch/supervisor.hpp"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -61,7 +62,7 @@ void crash() {
   raise(SIGSEGV);  // NOLINT
 }
 
-int behave(RankBoot& boot, const Behaviour& b) {
+int behave(RankBoot& boot, const Behaviour& b, const std::string& folder) {
   RankPage page = boot.pages.at(0);
   const auto say = [](const std::string& s) {
     std::fputs((s + "\n").c_str(), stdout);
@@ -71,6 +72,7 @@ int behave(RankBoot& boot, const Behaviour& b) {
   page.set_batch(17);
   page.set_global_step(3);
   page.set_operation(page.add_operation("model:fake (training_step)"));
+  close(creat((folder + "/ready_" + std::to_string(boot.env.rank)).c_str(), 0600));
   const std::map<std::string, std::function<int()>> known = {
       {"ok", [&] { return page.set_phase(RankPhase::ended), 0; }},
       {"show",
@@ -113,6 +115,12 @@ int behave(RankBoot& boot, const Behaviour& b) {
        }},
       {"memory", [&] { return fail(page, LH_RESOURCE_EXHAUSTED, 3, "out of memory"); }},
       {"train", [&] { return train(page, milliseconds(b.number())); }},
+      {"fails_when_told",
+       [&] {
+         while (pending_signal == 0) std::this_thread::sleep_for(milliseconds(2));
+         return fail(page, LH_DATA_LOSS, 1, "no room for the last checkpoint");
+       }},
+      {"raise", [&]() -> int { throw Failure(Exit::environment, b.value); }},
       {"saves",
        [&] {
          page.set_phase(RankPhase::saving);
@@ -181,12 +189,12 @@ int supervise_as_told(const Arguments& a, const char* self) {
   o.argv.push_back(a.flags.at("--folder"));  // so that a test finds its processes
   o.rank_main = [&a](RankBoot& boot) {
     const SignalGuard guard;
-    return behave(boot, behaviour(a.behaviours, boot.env.rank));
+    return behave(boot, behaviour(a.behaviours, boot.env.rank), a.flags.at("--folder"));
   };
   o.request = "bytes \x01\x02";
   o.log_folder = a.flags.at("--folder");
   o.tail_ranks = a.flags.count("--tail") != 0;
-  o.patience = {milliseconds(a.number("--settle", 400)), milliseconds(a.number("--saving", 3000)),
+  o.patience = {milliseconds(a.number("--settle", 5000)), milliseconds(a.number("--saving", 3000)),
                 milliseconds(a.number("--terminate", 300))};
   o.max_restarts = a.number("--restarts", 0);
   o.prepare = [](const SuperviseResult&, SuperviseOptions& next) {
@@ -208,7 +216,7 @@ int main(int argc, char** argv) {
   try {
     if (auto boot = boot_rank()) {
       const SignalGuard guard;
-      return behave(*boot, behaviour({argv + 1, argv + argc - 1}, boot->env.rank));
+      return behave(*boot, behaviour({argv + 1, argv + argc - 1}, boot->env.rank), argv[argc - 1]);
     }
     Arguments a;
     for (int i = 1; i < argc; ++i) {

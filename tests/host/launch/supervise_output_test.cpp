@@ -1,4 +1,5 @@
 // Where the output of ranks goes, and what they are told.
+#include "launch/rendezvous_socket.hpp"
 #include "support.hpp"
 
 namespace lhost_test {
@@ -106,7 +107,7 @@ TEST_F(Supervise, RanksInheritNoOtherDescriptors) {
 
 TEST_F(Supervise, ManyAtATimeHaveTheirOwnPorts) {
   std::string all;
-  for (int i = 0; i < 20; ++i) all += command("--ranks 2", "'script:sleep 0.5' show") + " & ";
+  for (int i = 0; i < 20; ++i) all += command("--ranks 2", "slow:3000 show") + " & ";
   shell(all + "wait");
   // rank_1.log is appended to by all of them
   std::vector<std::string> ports;
@@ -119,13 +120,12 @@ TEST_F(Supervise, ManyAtATimeHaveTheirOwnPorts) {
 }
 
 TEST_F(Supervise, ABusyPortIsNamedAtOnce) {
-  const std::string port = std::to_string(20000 + getpid() % 10000);
-  const double start = now_s();
-  const Outcome o = shell(command("--ranks 2 --port " + port, "slow:1500") + " & sleep 0.5; " +
-                          command("--ranks 2 --port " + port, "ok") + "; echo exit $?; wait");
-  EXPECT_THAT(o.output, HasSubstr("FAILURE port " + port + " on 127.0.0.1 is in use by another program"));
-  EXPECT_THAT(o.output, HasSubstr("exit 3"));
-  EXPECT_LT(now_s() - start, 3 * kSlow);
+  const lhost::RendezvousSocket other(true, 0);
+  const std::string port = std::to_string(other.port());
+  const Supervised s = run("--ranks 2 --port " + port, "ok");
+  EXPECT_EQ(s.exit_code, 3) << s.output;
+  EXPECT_THAT(s.output, HasSubstr("FAILURE port " + port + " on 127.0.0.1 is in use by another program"));
+  EXPECT_LT(s.seconds, kSoon);
 }
 
 }  // namespace

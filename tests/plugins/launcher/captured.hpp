@@ -42,6 +42,9 @@ inline const Environment kSlurm = {{"SLURM_JOB_ID", "123456"},
                                    {"SLURM_JOB_NODELIST", "gpu[07-08,12]"},
                                    {"SLURM_NODELIST", "gpu[07-08,12]"},
                                    {"SLURM_JOB_NAME", "train"}};
+inline const Environment kSlurmOneNode = {
+    {"SLURM_JOB_ID", "20001"}, {"SLURM_STEPID", "3"}, {"SLURM_PROCID", "1"}, {"SLURM_LOCALID", "1"},
+    {"SLURM_NODEID", "0"},     {"SLURM_NTASKS", "2"}, {"SLURM_NNODES", "1"}};
 // sbatch script, before any srun
 inline const Environment kAllocation =
     without(kSlurm, {"SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_TASKS_PER_NODE", "SLURM_STEP_NUM_NODES"}) +

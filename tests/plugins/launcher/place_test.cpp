@@ -35,9 +35,6 @@ TEST_P(Places, AreRead) {
   EXPECT_EQ(text(e.master_addr), p.master);
   EXPECT_EQ(text(e.job), p.job);
 }
-const Environment kSlurmOneNode = {{"SLURM_JOB_ID", "20001"}, {"SLURM_STEPID", "3"}, {"SLURM_PROCID", "1"},
-                                   {"SLURM_LOCALID", "1"},    {"SLURM_NODEID", "0"}, {"SLURM_NTASKS", "2"},
-                                   {"SLURM_NNODES", "1"}};
 const Place kPlaces[] = {
     {"Torchrun", "torchrun", kTorchrun, wanted(2, 2), {4, 3, 2, 1, 2, 1, 29400, 1}, "node-a", "node-a:29400"},
     {"TorchrunManifestSaysNothing",
