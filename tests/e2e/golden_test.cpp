@@ -1,9 +1,8 @@
 // Training equals PyTorch: 20 steps of each case of tests/golden/training from the same weights give the same losses
 // and the same final state_dict. make.py there made the expected numbers.
-#include "assembly/execute.hpp"
+#include "e2e/checkpoint_file.hpp"
 #include "lhost/runtime.hpp"
 #include "support/temp_dir.hpp"
-#include "train/checkpoint_tree.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -25,49 +24,9 @@ struct Numbers {
 };
 const Numbers kFloat32 = {"32-true", "float32", 1e-6}, kFloat64 = {"64-true", "float64", 1e-12};
 
-// A file of torch.save, read by the installed checkpointer.
-class File {
- public:
-  explicit File(const std::string& path) : engine_(lhost::start_engine("")), tree_(engine_) {
-    static const lhost::Checkpointer torch = [] {
-      lhost::Selection s;
-      s.kind = "checkpointer";
-      s.name = "torch";
-      s.path = LHOST_TEST_PLUGINS "/checkpointer/torch.so";
-      return lhost::Checkpointer(lhost::create_component(s, nullptr));
-    }();
-    tree_.load(torch, path);
-  }
-  std::vector<const lhost::TreeLeaf*> below(const std::string& key) const { return tree_.below({key}); }
-  const lhost::TreeLeaf* find(const lhost::TreePath& path) const { return tree_.find(path); }
-
- private:
-  lhost::Engine engine_;
-  lhost::CheckpointTree tree_;
-};
-
-std::vector<double> numbers(const lhost::TreeLeaf& leaf) {
-  int64_t n = 1;
-  for (int64_t extent : leaf.shape) n *= extent;
-  const auto as_double = [&](auto type) {
-    std::vector<decltype(type)> v(static_cast<size_t>(n));
-    std::memcpy(v.data(), leaf.data, v.size() * sizeof type);
-    return std::vector<double>(v.begin(), v.end());
-  };
-  if (leaf.dtype.code == LH_DT_INT) return as_double(int64_t{});
-  return leaf.dtype.bits == 64 ? as_double(double{}) : as_double(float{});
-}
-
-// Greatest difference of two lists over the greatest absolute value of the expected one; NaN counts as infinite.
-double difference(const std::vector<double>& found, const std::vector<double>& expected) {
-  double scale = 0, most = 0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const double d = std::abs(found[i] - expected[i]);
-    most = std::isnan(d) ? INFINITY : std::max(most, d);
-    scale = std::max(scale, std::abs(expected[i]));
-  }
-  return most == 0 ? 0 : most / scale;
-}
+using e2e::difference;
+using e2e::File;
+using e2e::numbers;
 
 std::vector<double> logged_losses(const std::string& run_folder) {
   std::ifstream in(run_folder + "/metrics.jsonl");
@@ -100,7 +59,7 @@ void expect_same_state(const File& found, const File& expected, const std::strin
   }
 }
 
-void expect_same_training(const std::string& model, const Numbers& n) {
+void expect_same_training(const std::string& model, const Numbers& n, int ranks = 1) {
   const lhost_test::TempDir dir;
   const json cases = json::parse(std::ifstream(kGolden + model + ".json"));
   const std::string files = kGolden + model + "-" + n.dtype;
@@ -113,6 +72,11 @@ void expect_same_training(const std::string& model, const Numbers& n) {
                                                expected.at("settings").get<std::string>() + "\n");
     o.overrides = {"run.dir=" + dir / "runs", std::string("precision.use=") + n.precision,
                    "resume.from=" + files + "-initial.pt"};
+    if (ranks > 1)
+      for (const std::string& more :
+           {std::string("strategy.use=ddp"), "trainer.devices=" + std::to_string(ranks),
+            "data.batch_size=" + std::to_string(32 / ranks), std::string("trainer.sync_batchnorm=true")})
+        o.overrides.push_back(more);
     const lhost::RunReport r = lhost::run_manifest(o);
     ASSERT_EQ(r.exit_code, 0) << r.error;
     expect_same_losses(logged_losses(r.run_folder), expected.at(n.dtype), n.tolerance);
@@ -123,6 +87,13 @@ void expect_same_training(const std::string& model, const Numbers& n) {
 
 TEST(Golden, MlpInFloat32EqualsPyTorch) { expect_same_training("mlp", kFloat32); }
 TEST(Golden, MlpInFloat64EqualsPyTorch) { expect_same_training("mlp", kFloat64); }
+TEST(Golden, MlpOnTwoRanksEqualsPyTorch) {
+  expect_same_training("mlp", kFloat32, 2);
+  expect_same_training("mlp", kFloat64, 2);
+}
+TEST(Golden, ConvnetOnTwoRanksWithSyncBatchnormEqualsPyTorch) {
+  expect_same_training("convnet", kFloat64, 2);
+}
 TEST(Golden, ConvnetInFloat32EqualsPyTorch) { expect_same_training("convnet", kFloat32); }
 TEST(Golden, ConvnetInFloat64EqualsPyTorch) { expect_same_training("convnet", kFloat64); }
 

@@ -346,7 +346,9 @@ lhost::Plan plan_of_rank(const std::string& manifest, std::vector<std::string> o
 }
 
 lhost::RunResult run_thread(const lhost::Plan& plan, int rank, int ranks, const std::string& job) {
+  const lhost::RankPages page = lhost::RankPages::alone();
   lhost::Member me;
+  me.watch = lhost::Watch(page.at(0), false);
   me.env = {sizeof(lh_env), 0, ranks, rank, ranks, rank, 1, 0, lhost::str("127.0.0.1"), 0, lhost::str(job), 0};
   try {
     return lhost::run_rank(plan, {LHOST_TEST_MOCK "/lib/mock_engine.so", {}, false}, lhost::Launcher(), me);
