@@ -3,28 +3,16 @@
 #include "assembly/launch.hpp"
 #include "assembly/place.hpp"
 #include "base/log.hpp"
+#include "launch/cgroup.hpp"
 #include "plugin/loader.hpp"
 #include "train/run_state.hpp"
-
-#include <sched.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 namespace lhost {
-namespace {
-
-int32_t usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
-
-}  // namespace
-
 lh_engine_config engine_config(const Settings& s, int32_t local_ranks) {
-  return {sizeof(lh_engine_config), s.threads > 0 ? s.threads : std::max(1, usable_cores() / local_ranks),
+  return {sizeof(lh_engine_config), s.threads > 0 ? s.threads : std::max(1, static_cast<int32_t>(allowed_cores()) / local_ranks),
           s.seed, s.flush_denormal ? 1u : 0u, 0};
 }
 

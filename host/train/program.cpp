@@ -167,8 +167,11 @@ struct Steps {
 void Trainer::compile() {
   const lh_strategy_v0& s = c_.strategy.table();
   const lh_precision_v0& p = c_.precision.table();
-  const auto add = [this](Program& program, bool declared, const char* who, lh_status (*f)(Trainer&)) {
-    if (declared) program.push_back({f, who, watch_.page.add_operation(who)});
+  // A supervisor suspects a rank last that shows to wait for the others.
+  constexpr const char* waits = "collective: the gradients of the other ranks";
+  const auto add = [this](Program& program, bool declared, const char* who, lh_status (*f)(Trainer&),
+                          const char* shown = nullptr) {
+    if (declared) program.push_back({f, who, watch_.page.add_operation(shown ? shown : who)});
   };
   const auto profiled = [&](int32_t span) { return (profile_mask_ >> span & 1) != 0; };
   const auto hears = [&](int32_t what) { return heard(LH_EVENT(LH_STAGE_FIT, what)); };
@@ -198,8 +201,8 @@ void Trainer::compile() {
   const bool votes = !ranks_.alone() && !(topology_.flags & LH_CARRIES_VOTES);
   const bool timed = profiled(LH_SPAN_SYNC) && (s.sync_grads || votes);
   add(y, timed, "the profiler", Steps::begin_span<LH_SPAN_SYNC>);
-  add(y, s.sync_grads, "the strategy", Steps::sync_grads);
-  add(y, votes, "the votes", Steps::sum_votes);
+  add(y, s.sync_grads, "the strategy", Steps::sync_grads, waits);
+  add(y, votes, "the votes", Steps::sum_votes, waits);
   add(y, timed, "the profiler", Steps::end_span<LH_SPAN_SYNC>);
   add(y, !ranks_.alone(), "the votes", Steps::count_votes);
 

@@ -115,7 +115,8 @@ TEST_F(RankProcesses, BucketsAndBackendOrder) {
 }
 
 TEST_F(RankProcesses, ReportOfAnEmbeddedRunHasWhatRankZeroKnows) {
-  const lhost::RunReport r = on_ranks(2, 1, {"strategy.use=ddp_spawn", "run.stages=[\"fit\", \"test\"]"});
+  const lhost::RunReport r = on_ranks(2, 1, {"strategy.use=ddp_spawn", "run.stages=[\"fit\", \"test\"]",
+                                           "checkpoint[0].save_top_k=1", "checkpoint[0].monitor=val_loss"});
   EXPECT_EQ(r.outcome, "done");
   for (const char* metric : {"loss", "val_loss", "val_acc", "test_acc"}) EXPECT_EQ(r.metrics.count(metric), 1u) << metric;
   EXPECT_NE(r.best_checkpoint, "");
