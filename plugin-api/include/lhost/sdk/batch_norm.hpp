@@ -92,11 +92,13 @@ struct JointNorm : torch::autograd::Function<JointNorm> {
     torch::Tensor joint = torch::cat({sum, with_normal});
     check(ranks_service->all_reduce(run, handle(joint), 0 /* LH_REDUCE_SUM */));
     joint /= rows;
+    const bool counts = ranks_service->counted(run) != 0;  // else these rows had no part in the statistics
     const int64_t channels = x.size(1);
     torch::Tensor dx = dy - along_channels(joint.narrow(0, 0, channels), x) -
                        normal * along_channels(joint.narrow(0, channels, channels), x);
     dx = dx * along_channels(saved[3], x);
     if (weight.defined()) dx = dx * along_channels(weight, x);
+    if (!counts) dx = torch::zeros_like(dx);
     torch::Tensor dw, db;
     if (weight.defined()) dw = with_normal.to(weight.scalar_type()), db = sum.to(weight.scalar_type());
     return {dx, dw, db, torch::Tensor(), torch::Tensor(), torch::Tensor(), torch::Tensor()};
