@@ -1,6 +1,8 @@
 // host/train/agreement.cpp - what all ranks must decide alike: to stop, and on which signal. In a step it rides with the
 // gradients (program.cpp); here is what it means, and the same outside of steps.
+#include "base/failure.hpp"
 #include "base/signals.hpp"
+#include "base/text.hpp"
 #include "train/trainer.hpp"
 
 namespace lhost {
@@ -34,6 +36,44 @@ void Trainer::agree() {
   put_wishes();
   ranks_.all_reduce(votes_tensor_, LH_REDUCE_SUM);
   read_wishes();
+}
+
+namespace {
+
+std::string describe_param(const lh_param_info& p) {
+  std::string s = "the model's \"" + std::string(view(p.name)) + "\" with shape [";
+  for (int32_t d = 0; d < p.ndim; ++d) s += (d ? ", " : "") + std::to_string(p.shape[d]);
+  return s + "], dtype " + std::to_string(p.dtype.code) + ":" + std::to_string(p.dtype.bits) + ", kind " +
+         std::to_string(p.flags);
+}
+
+std::string line_of(const std::string& text, size_t n) {
+  const std::vector<std::string> lines = split(text, '\n');
+  return n < lines.size() && !lines[n].empty() ? lines[n] : "nothing more";
+}
+
+}  // namespace
+
+// Versions and the model's parameters: what differs would end as a hang, or as an average of unlike things.
+void Trainer::check_same_everywhere() {
+  if (ranks_.alone()) return;
+  std::string mine = "lhost " + set_.host_version + "\n" + std::string(view(engine_->name)) + " " +
+                     std::string(view(engine_->version)) + "\n";
+  const auto add = [&](const auto& c) {
+    if (c) mine += c.identity().kind + ":" + c.identity().name + " " + c.identity().version + "\n";
+  };
+  add(c_.accelerator), add(c_.collective), add(c_.precision), add(c_.strategy), add(c_.data), add(c_.model);
+  add(c_.optimizer), add(c_.scheduler);
+  for (const lh_param_info& p : params_) mine += describe_param(p) + "\n";
+  const std::vector<std::string> all = ranks_.gather(mine);
+  for (size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    size_t n = 0;
+    while (line_of(all[0], n) == line_of(all[r], n)) ++n;
+    throw Failure(Exit::failed, "the ranks are not of one run: rank 0 has " + line_of(all[0], n) + ", rank " +
+                                    std::to_string(r) + " has " + line_of(all[r], n) +
+                                    "; use the same installation and manifest everywhere");
+  }
 }
 
 }  // namespace lhost

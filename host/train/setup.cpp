@@ -170,6 +170,12 @@ Feed& Trainer::feed(int32_t split) {
 void Trainer::lay_out_model() {
   lh_run* run = handle_.get();
   check(engine_->adopt_model(run, &c_.model.table(), c_.model.self(), &policy_));
+  params_.resize(engine_.params.count(run));
+  for (uint32_t i = 0; i < params_.size(); ++i) {
+    params_[i].size = sizeof(lh_param_info);
+    check(engine_.params.info(run, i, &params_[i]));
+  }
+  check_same_everywhere();  // before the first exchange of the strategy
   lh_setup setup{sizeof(lh_setup), 0,           &state_.env, &ranks_.table(), ranks_.self(),
                  set_.accumulate,  votes_tensor_};
   topology_ = {sizeof(lh_topology), 0, state_.env.rank, state_.env.world_size};
@@ -196,11 +202,6 @@ void Trainer::lay_out_model() {
   check(engine_->set_events(run, &events, &calls));
   if (c_.model->attach) check(c_.model->attach(c_.model.self(), calls));
 
-  params_.resize(engine_.params.count(run));
-  for (uint32_t i = 0; i < params_.size(); ++i) {
-    params_[i].size = sizeof(lh_param_info);
-    check(engine_.params.info(run, i, &params_[i]));
-  }
   for (int32_t stage : set_.stages) {
     const bool missing = (stage == kValidate && !c_.model->validation_step) ||
                          (stage == kTest && !c_.model->test_step) ||

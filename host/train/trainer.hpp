@@ -109,6 +109,7 @@ class Trainer {
   void put_wishes();   // into the votes: to stop, signals that this process got
   void read_wishes();  // what all ranks together want
   void agree();        // outside of steps
+  void check_same_everywhere();
   bool stopping() const { return ranks_.alone() ? state_.stop : agreed_stop_; }
   int signal_seen() const;
   void poll_signal() const {

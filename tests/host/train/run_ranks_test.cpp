@@ -190,6 +190,16 @@ TEST_F(RunRanks, AnErrorOnOneRankEndsTheOthersWithAnErrorOfTheirOwn) {
   }
 }
 
+// Each rank reads its own manifest only here; what a supervisor starts gets one text.
+TEST_F(RunRanks, RanksWithDifferentModelsAreRefusedBeforeTheFirstStep) {
+  other_on_rank_1 = {"model.unused=true"};
+  const auto o = run_on(2, {"model.classes=1"});
+  for (const auto& r : o.ranks) {
+    EXPECT_EQ(r.code, lhost::Exit::failed);
+    EXPECT_THAT(r.error, AllOf(HasSubstr("rank 0 has nothing more"), HasSubstr("rank 1 has the model's \"unused.weight\"")));
+  }
+}
+
 TEST_F(RunRanks, CheckedCollectivesChangeNothing) {
   EXPECT_EQ(below(done_on(3, {"collective.check=true", "data.val_samples=5"}).tree(), "state_dict/"),
             below(done_on(3, {"data.val_samples=5"}).tree(), "state_dict/"));

@@ -374,7 +374,11 @@ RanksRun::RanksOutcome RanksRun::run_on(int ranks, Overrides overrides) {
   lhost::Terminal::get().configure(quiet);
   lhost::start_engine(LHOST_TEST_MOCK "/lib/mock_engine.so");
   std::vector<lhost::Plan> plans;
-  for (int r = 0; r < ranks; ++r) plans.push_back(plan_of_rank(path, overrides, r));
+  for (int r = 0; r < ranks; ++r) {
+    Overrides own = overrides;
+    if (r == 1) own.insert(own.end(), other_on_rank_1.begin(), other_on_rank_1.end());
+    plans.push_back(plan_of_rank(path, own, r));
+  }
   static int runs = 0;
   const std::string job = "run" + std::to_string(++runs);
   RanksOutcome out;

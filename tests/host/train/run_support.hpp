@@ -81,6 +81,7 @@ class RanksRun : public Run {
   };
   RanksOutcome run_on(int ranks, Overrides = {});
   RanksOutcome done_on(int ranks, Overrides = {});  // and every rank must end well
+  Overrides other_on_rank_1;                        // what only that rank's manifest says
 };
 
 // The same regression by hand, in double: labels i mod 2, x[j] = ((i + j) mod 5) / 4, mean of squares.
