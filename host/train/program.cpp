@@ -126,8 +126,7 @@ struct Steps {
     t.window_skipped_ = v[T::kSkippedRows];
     t.window_weight_ = v[T::kWeight];
     t.window_has_gradient_ = v[T::kGradients] > 0;
-    if (v[T::kLossWeight] > 0)
-      t.state_.metrics.set_last(t.loss_metric_, v[T::kLoss] / v[T::kLossWeight]);
+    if (v[T::kLossWeight] > 0) t.state_.metrics.set_last(t.loss_metric_, v[T::kLoss] / v[T::kLossWeight]);
     return nullptr;
   }
   static lh_status scale_window(T& t) {
@@ -155,7 +154,9 @@ struct Steps {
   static lh_status update_precision(T& t) { return t.c_.precision->update(t.c_.precision.self(), 0); }
 
   // ---- every evaluation batch
-  static lh_status validation_step(T& t) { return t.c_.model->validation_step(t.c_.model.self(), t.state_.batch); }
+  static lh_status validation_step(T& t) {
+    return t.c_.model->validation_step(t.c_.model.self(), t.state_.batch);
+  }
   static lh_status test_step(T& t) { return t.c_.model->test_step(t.c_.model.self(), t.state_.batch); }
   static lh_status predict_step(T& t) {
     return t.c_.model->predict_step(t.c_.model.self(), t.state_.batch, &t.state_.predictions,

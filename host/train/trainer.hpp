@@ -55,7 +55,19 @@ class Trainer {
   static constexpr size_t kModel = static_cast<size_t>(-1);
   struct Interrupted {};  // a signal was seen; thrown and caught inside this class
   // What is summed over the ranks with every optimizer step.
-  enum Vote { kStop, kInt, kTerm, kHup, kSkippedRows, kWeight, kLoss, kLossWeight, kGradients, kSkips, kVotes };
+  enum Vote {
+    kStop,
+    kInt,
+    kTerm,
+    kHup,
+    kSkippedRows,
+    kWeight,
+    kLoss,
+    kLossWeight,
+    kGradients,
+    kSkips,
+    kVotes
+  };
 
   // ---- setup.cpp
   void set_up();
