@@ -88,6 +88,11 @@ class Trainer {
 
   // ---- program.cpp
   void compile();
+  void compile_micro();
+  void compile_sync();
+  void compile_window();
+  void compile_evaluation();
+  void add(Program&, bool declared, const char* who, lh_status (*)(Trainer&), const char* shown = nullptr);
   void run_program(const Program& p) {
     for (const Op& op : p) {
       current_ = &op;
