@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # install_test.sh <build> <source> <work folder>: the installed tree works from another folder, and code outside this
-# tree is built against it and runs: a model and a callback in C++, a logger in C, all from the templates.
+# tree is built against it and runs: a model and a callback in C++, a logger in C, all from the templates; strategies in C,
+# one of them on two ranks.
 set -euo pipefail
 build=$1 source=$2 work=$3
 unset LHOST_PLUGIN_PATH LHOST_SET
@@ -76,6 +77,22 @@ say "the model's own manifest"
 (cd mymodel && "$lhost" run my.toml) >my.log 2>&1 || { cat my.log; lose "models/template/my.toml"; }
 expect my.log '^test .*test_acc'
 
+# same_training <run> <run>: every tensor of the last checkpoint bit for bit, and the metrics.
+same_training() {
+  python3 - "$@" <<'END'
+import pathlib, sys, zipfile
+def tensors(run):
+    (file,) = pathlib.Path(run, "checkpoints").glob("*.ckpt")
+    with zipfile.ZipFile(file) as z:
+        return {n.split("/", 1)[1]: z.read(n) for n in z.namelist() if "/data/" in n}
+def rows(run):
+    return [line.split(",")[:1] + line.split(",")[4:] for line in open(run + "/metrics.csv")]
+one, other = map(tensors, sys.argv[1:])
+assert len(one) > 6 and one == other, sorted(n for n in one if one[n] != other.get(n))
+assert rows(sys.argv[1]) == rows(sys.argv[2])
+END
+}
+
 say "a strategy in C against the installed headers, on LibTorch"
 mkdir strategy
 cp "$source/tests/mock_engine/plugins/strategy/single_c.c" strategy
@@ -94,18 +111,20 @@ for name in single single_c; do
   "$lhost" run configs/digits.toml run.name=$name run.dir=runs trainer.max_epochs=3 $plugin >$name.log 2>&1 || { cat $name.log; lose "strategy $name"; }
 done
 expect single_c.log '  single_c  '
-python3 - runs/single/version_0 runs/single_c/version_0 <<'END' || lose "the strategy in C trains to other weights"
-import pathlib, sys, zipfile
-def tensors(run):
-    (file,) = pathlib.Path(run, "checkpoints").glob("*.ckpt")
-    with zipfile.ZipFile(file) as z:
-        return {n.split("/", 1)[1]: z.read(n) for n in z.namelist() if "/data/" in n}
-def rows(run):
-    return [line.split(",")[:1] + line.split(",")[4:] for line in open(run + "/metrics.csv")]
-one, other = map(tensors, sys.argv[1:])
-assert len(one) > 6 and one == other, sorted(n for n in one if one[n] != other.get(n))
-assert rows(sys.argv[1]) == rows(sys.argv[2])
-END
+same_training runs/single/version_0 runs/single_c/version_0 || lose "the strategy in C trains to other weights"
+
+say "a vendor's strategy for several ranks, by cc and the installed headers alone"
+cc -Wall -Wextra -Wpedantic -Werror -shared -fPIC -std=c11 -fvisibility=hidden -I moved/include \
+  "$source/tests/install/strategy/acme.allreduce.c" -o strategy/acme.allreduce.so || lose "acme.allreduce.c does not compile"
+for name in ddp acme; do
+  plugin=
+  [ $name = ddp ] || plugin=strategy.plugin=strategy/acme.allreduce.so
+  "$lhost" run configs/digits-ddp.toml run.name=$name run.dir=runs trainer.max_epochs=3 trainer.devices=2 model.dropout=0 \
+    $plugin >$name.log 2>&1 || { cat $name.log; lose "strategy $name on two ranks"; }
+  expect $name.log 'cpu x2'
+done
+expect acme.log '  acme\.allreduce  '
+same_training runs/ddp/version_0 runs/acme/version_0 || lose "acme.allreduce trains to other weights than ddp"
 
 say "a program with the host inside runs the same manifest"
 cp -r "$source/tests/install/embed" .
