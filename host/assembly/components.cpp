@@ -79,8 +79,8 @@ Launcher choose_launcher(const Plan& plan, const lh_launch_spec& spec, std::stri
   }
   if (!best)
     throw Failure(Exit::usage, "launcher.use: no installed launcher fits trainer.devices = " +
-                                   std::to_string(spec.ranks_per_node) + ", trainer.num_nodes = " +
-                                   std::to_string(spec.num_nodes) + "; name one");
+                                   std::to_string(spec.ranks_per_node) +
+                                   ", trainer.num_nodes = " + std::to_string(spec.num_nodes) + "; name one");
   return best;
 }
 
@@ -95,8 +95,9 @@ void create_components(const Plan& plan, Components& c, lh_run* run, const lh_en
   if (env.world_size > 1) {
     create(plan, "collective", c.collective, run);
     if (!c.collective)
-      throw Failure(Exit::usage, "collective: the run has " + std::to_string(env.world_size) +
-                                     " ranks, but no collective is installed; add [collective] use = \"...\"");
+      throw Failure(Exit::usage,
+                    "collective: the run has " + std::to_string(env.world_size) +
+                        " ranks, but no collective is installed; add [collective] use = \"...\"");
   }
   create(plan, "precision", c.precision, run);
   create(plan, "strategy", c.strategy, run);

@@ -12,7 +12,8 @@
 
 namespace lhost {
 lh_engine_config engine_config(const Settings& s, int32_t local_ranks) {
-  return {sizeof(lh_engine_config), s.threads > 0 ? s.threads : std::max(1, static_cast<int32_t>(allowed_cores()) / local_ranks),
+  return {sizeof(lh_engine_config),
+          s.threads > 0 ? s.threads : std::max(1, static_cast<int32_t>(allowed_cores()) / local_ranks),
           s.seed, s.flush_denormal ? 1u : 0u, 0};
 }
 
@@ -29,7 +30,8 @@ Engine start_engine(const std::string& path) {
 RunResult execute(const Plan& plan, const ExecuteOptions& options) {
   const Settings settings = settings_of(plan);
   check_paths(settings);
-  const lh_launch_spec spec{sizeof spec, 0, settings.num_nodes, static_cast<int64_t>(settings.devices.size())};
+  const lh_launch_spec spec{sizeof spec, 0, settings.num_nodes,
+                            static_cast<int64_t>(settings.devices.size())};
   std::string why;
   Launcher launcher = choose_launcher(plan, spec, why);
   lh_env env{};

@@ -3,14 +3,14 @@
 #include "assembly/resolve.hpp"
 #include "kinds/components.hpp"
 #include "train/engine.hpp"
-#include "train/watch.hpp"
 #include "train/result.hpp"
 #include "train/settings.hpp"
+#include "train/watch.hpp"
 
 namespace lhost {
 
 struct ExecuteOptions {
-  std::string engine;  // path of the engine library; empty = the installation's
+  std::string engine;                    // path of the engine library; empty = the installation's
   std::vector<std::string> plugin_dirs;  // as given to resolve: ranks that are executed look there too
   bool tail_ranks = false;               // show what all ranks print, not only rank 0
 };
@@ -35,7 +35,7 @@ struct Member {
   lh_env env{};
   int listen_fd = -1;          // a socket that listens on the rendezvous port, for rank 0
   std::optional<Place> place;  // chosen and locked by a supervisor; else rank 0 chooses
-  mutable Watch watch;  // a page is written by whoever has it
+  mutable Watch watch;         // a page is written by whoever has it
 };
 RunResult run_rank(const Plan&, const ExecuteOptions&, Launcher, const Member&);
 

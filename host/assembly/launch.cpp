@@ -19,12 +19,11 @@ using nlohmann::json;
 json to_json(const Place& p) {
   return {{"run_folder", p.run_folder}, {"resume_file", p.resume_file}, {"continues", p.continues}};
 }
-Place place_from(const json& j) {
-  return {j.at("run_folder"), j.at("resume_file"), j.at("continues")};
-}
+Place place_from(const json& j) { return {j.at("run_folder"), j.at("resume_file"), j.at("continues")}; }
 
 json to_json(const ManifestInput& m, const Manifest& read) {
-  json j = {{"path", m.path}, {"overrides", m.overrides}, {"defaults", m.defaults_path}, {"files", read.files}};
+  json j = {
+      {"path", m.path}, {"overrides", m.overrides}, {"defaults", m.defaults_path}, {"files", read.files}};
   if (m.lhost_set) j["lhost_set"] = *m.lhost_set;
   return j;
 }
@@ -48,8 +47,8 @@ std::string request_text(const Plan& plan, const ExecuteOptions& options, const 
                   {"colour", static_cast<int>(t.colour)},
                   {"verbosity", log_verbosity()},
                   {"installation",
-                   {installation().plugins, installation().engine, installation().defaults, installation().host,
-                    installation().libtorch}}};
+                   {installation().plugins, installation().engine, installation().defaults,
+                    installation().host, installation().libtorch}}};
   return j.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -92,11 +91,12 @@ void load_everything(const Plan& plan, const ExecuteOptions& options) {
 }
 
 std::string choice_text(const Launcher& launcher, const std::string& why, const RankEnv& world) {
-  std::string s = "launch " + launcher.identity().name + " (" + why + "): " + std::to_string(world.local_world_size) +
-                  " rank" + (world.local_world_size == 1 ? "" : "s") + " here";
+  std::string s = "launch " + launcher.identity().name + " (" + why +
+                  "): " + std::to_string(world.local_world_size) + " rank" +
+                  (world.local_world_size == 1 ? "" : "s") + " here";
   if (world.num_nodes > 1)
-    s += ", " + std::to_string(world.world_size) + " on " + std::to_string(world.num_nodes) + " nodes, this is node " +
-         std::to_string(world.node_rank);
+    s += ", " + std::to_string(world.world_size) + " on " + std::to_string(world.num_nodes) +
+         " nodes, this is node " + std::to_string(world.node_rank);
   return s;
 }
 
@@ -124,7 +124,8 @@ RunResult run_ranks(const Plan& plan, const Settings& settings, const ExecuteOpt
   const bool forks = (launcher.identity().flags & LH_LAUNCHER_FORKS) != 0;
   if (forks) load_everything(plan, options);
   const FolderLock lock = open_place(settings, place);
-  std::filesystem::remove(place.run_folder + "/result.json");  // of an earlier life: it would be taken for this one's
+  std::filesystem::remove(place.run_folder +
+                          "/result.json");  // of an earlier life: it would be taken for this one's
   SuperviseOptions o;
   o.launcher = &launcher;
   o.world = RankEnv(env);

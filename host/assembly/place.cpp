@@ -20,9 +20,7 @@ std::string absolute_resume(const Plan& plan, std::string from) {
       .lexically_normal();
 }
 
-bool fits(const Settings& s) {
-  return std::find(s.stages.begin(), s.stages.end(), kFit) != s.stages.end();
-}
+bool fits(const Settings& s) { return std::find(s.stages.begin(), s.stages.end(), kFit) != s.stages.end(); }
 
 }  // namespace
 

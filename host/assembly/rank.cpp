@@ -45,7 +45,8 @@ std::optional<FolderLock> agree_on_place(Ranks& ranks, const Settings& settings,
 }
 
 void open_log(const Member& me, const std::string& run_folder) {
-  const bool own_file = me.env.rank > 0 && !me.watch.supervised;  // a supervisor's output file is that already
+  const bool own_file =
+      me.env.rank > 0 && !me.watch.supervised;  // a supervisor's output file is that already
   if (me.env.rank == 0) log_to_file(run_folder + "/host.log");
   else if (own_file) log_to_file(run_folder + "/rank_" + std::to_string(me.env.rank) + ".log");
 }
@@ -62,8 +63,9 @@ std::unique_ptr<Run> prepare(const Plan& plan, const Settings& settings, const E
   run->components.launcher = std::move(launcher);
   create_components(plan, run->components, run->handle->get(), me.env);
   me.watch.page.set_phase(RankPhase::meeting);
-  run->ranks->meet(run->components.collective, me.env,
-                   {me.listen_fd, settings.timeout_s, settings.connect_timeout_s, settings.check_collectives});
+  run->ranks->meet(
+      run->components.collective, me.env,
+      {me.listen_fd, settings.timeout_s, settings.connect_timeout_s, settings.check_collectives});
   me.watch.page.set_phase(RankPhase::running);
   return run;
 }
@@ -89,8 +91,9 @@ RunResult run_rank(const Plan& plan, const ExecuteOptions& options, Launcher lau
     if (!place.continues && me.env.rank == 0) write_result(result);
   };
   try {
-    run->trainer = std::make_unique<Trainer>(run->engine, *run->handle, *run->ranks, run->components, settings,
-                                             me.watch, result.run_folder, place.resume_file, place.continues);
+    run->trainer =
+        std::make_unique<Trainer>(run->engine, *run->handle, *run->ranks, run->components, settings, me.watch,
+                                  result.run_folder, place.resume_file, place.continues);
     result = run->trainer->run();
     if (run->trainer->abandoned()) (void)run.release();
   } catch (const Failure& f) {

@@ -97,14 +97,17 @@ class Resolver {
     Installed chosen;
     try {
       if (plugin) chosen = registry_.read(plugin->string);
-      else if (const Installed* found = use ? registry_.find("strategy", use->string) : nullptr) chosen = *found;
+      else if (const Installed* found = use ? registry_.find("strategy", use->string) : nullptr)
+        chosen = *found;
     } catch (const Failure&) {
       return;  // reported where it is selected
     }
     if (chosen.path.empty() || !chosen.refused.empty()) return;
     const Described d = try_describe_plugins({chosen.path}).front();
-    const ComponentDescription* c = d.broken.empty() ? d.plugin.find("strategy", use ? use->string : "") : nullptr;
-    for (size_t i = 0; c && i < c->defaults.size(); ++i) take_default("the strategy \"" + c->name + "\"", c->defaults[i]);
+    const ComponentDescription* c =
+        d.broken.empty() ? d.plugin.find("strategy", use ? use->string : "") : nullptr;
+    for (size_t i = 0; c && i < c->defaults.size(); ++i)
+      take_default("the strategy \"" + c->name + "\"", c->defaults[i]);
   }
 
   void take_default(const std::string& from, const std::string& line) {
@@ -187,7 +190,8 @@ class Resolver {
       candidate.host = check_table(empty, s.instance, selection_keys(), texts(), d_);
       plan_.launchers.push_back(std::move(candidate));
     }
-    if (plan_.launchers.empty()) d_.add(s.host.source("use"), s.instance + ".use", "no launcher is installed");
+    if (plan_.launchers.empty())
+      d_.add(s.host.source("use"), s.instance + ".use", "no launcher is installed");
   }
 
   void by_name(Selection& s, std::string use) {
@@ -255,8 +259,8 @@ class Resolver {
     std::vector<std::string> paths;
     for (const std::vector<Selection>* list : {&plan_.selections, &plan_.launchers})
       for (const Selection& s : *list)
-      if (!s.path.empty() && std::find(paths.begin(), paths.end(), s.path) == paths.end())
-        paths.push_back(s.path);
+        if (!s.path.empty() && std::find(paths.begin(), paths.end(), s.path) == paths.end())
+          paths.push_back(s.path);
     for (Described& x : try_describe_plugins(paths)) {
       if (x.broken.empty()) described_[x.plugin.path] = std::move(x.plugin);
       else refusals.push_back(x.broken);

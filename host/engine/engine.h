@@ -48,7 +48,7 @@ typedef struct lh_engine_v0 {
   /* Fills run->engine; sets threads and denormals, seeds the default generator. */
   lh_status (*run_new)(const lh_host *, lh_run *, const lh_engine_config *);
   lh_status (*seed)(lh_run *, uint64_t); /* the default generator, anew */
-  void (*run_free)(lh_run *); /* after every component that holds tensors is gone */
+  void (*run_free)(lh_run *);            /* after every component that holds tensors is gone */
 
   /* --- assembly, in this order */
   lh_status (*adopt_model)(lh_run *, const lh_model_v0 *, lh_model *, const lh_policy *);
@@ -72,7 +72,7 @@ typedef struct lh_engine_v0 {
   lh_status (*clip_value)(lh_run *, double max_value); /* torch.nn.utils.clip_grad_value_ */
   /* The groups with what has a gradient now; borrowed until drop_grads. */
   lh_status (*gradient_groups)(lh_run *, const lh_opt_group **out, uint64_t *n);
-  lh_status (*drop_grads)(lh_run *); /* also of a window that makes no step */
+  lh_status (*drop_grads)(lh_run *);            /* also of a window that makes no step */
   lh_status (*inference)(lh_run *, lh_bool on); /* no graph is recorded while on */
 
   /* --- values */

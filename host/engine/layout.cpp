@@ -152,8 +152,8 @@ void regroup(Run& r, const lh_flat_args* groups, uint64_t n) {
   }
   for (uint64_t i = 0; i < n; ++i) after += groups[i].n_params;
   if (before != after)
-    refuse(LH_INVALID_ARGUMENT, "the new groups have " + std::to_string(after) + " parameters, the old ones " +
-                                    std::to_string(before));
+    refuse(LH_INVALID_ARGUMENT, "the new groups have " + std::to_string(after) +
+                                    " parameters, the old ones " + std::to_string(before));
   c10::AutoGradMode off(false);
   for (const Flat& f : r.flats)
     for (uint32_t i : f.params) {

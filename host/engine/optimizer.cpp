@@ -143,7 +143,8 @@ void gradient_groups(Run& r) {
 
 void refresh_gradients(Run& r) {
   for (OptGroup& g : r.groups)
-    for (size_t i = 0; i < g.members.size(); ++i) g.fixed_grads[i] = piece_of(r, r.params[g.members[i]]).fixed_grad;
+    for (size_t i = 0; i < g.members.size(); ++i)
+      g.fixed_grads[i] = piece_of(r, r.params[g.members[i]]).fixed_grad;
 }
 
 }  // namespace lhost::engine

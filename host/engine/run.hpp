@@ -33,9 +33,9 @@ struct Param {
   std::vector<int64_t> shape;
   lh_dtype dtype{};
   uint32_t unit = 0, flags = 0, alias_of = 0;
-  uint32_t flat = kNone;                               // its flat group
-  int64_t offset = 0;                                  // there, in elements
-  at::Tensor flat_grad;                                // view into the group's gradient
+  uint32_t flat = kNone;  // its flat group
+  int64_t offset = 0;     // there, in elements
+  at::Tensor flat_grad;   // view into the group's gradient
   // Of flat_grad in this window. absent: the optimizer leaves the parameter alone; zero: nothing arrived (yet).
   enum class Grad : uint8_t { stale, zero, arrived, absent } grad = Grad::stale;
   std::shared_ptr<torch::autograd::Node> accumulator;  // kept alive: it carries our hook
@@ -109,8 +109,8 @@ void adopt(Run&, const lh_model_v0&, lh_model*, const lh_policy*);  // adopt.cpp
 extern const lh_plan_v0 plan_table;                                 // layout.cpp
 void layout(Run&);
 void regroup(Run&, const lh_flat_args*, uint64_t n);
-void collect(Run&, uint32_t param);  // a gradient arrived: into its flat group
-void settle(Run&);                   // backward is over: what did not arrive is zero
+void collect(Run&, uint32_t param);      // a gradient arrived: into its flat group
+void settle(Run&);                       // backward is over: what did not arrive is zero
 extern const lh_params_v0 params_table;  // params.cpp
 void resize_storage(const at::Tensor&, size_t bytes);
 const lh_unit_calls* set_events(Run&, const lh_unit_events&);  // units.cpp
@@ -122,7 +122,7 @@ void clip_value(Run&, double max_value);
 void drop_grads(Run&);
 void make_groups(Run&, const lh_group_spec*, uint64_t n, const lh_slot*, uint64_t n_slots);  // optimizer.cpp
 void gradient_groups(Run&);
-void refresh_gradients(Run&);  // flat groups have moved
+void refresh_gradients(Run&);            // flat groups have moved
 extern const lh_fused_v0 fused_table;    // fused.cpp
 extern const lh_tensor_v0 tensor_table;  // tensors.cpp
 extern const lh_tensor_ops_v0 tensor_ops_table;

@@ -197,9 +197,9 @@ const std::vector<KindTable>& kind_tables() {
 }
 
 const Schema& host_part(std::string_view kind) {
-  static const Schema nothing, collective = make_collective(), optimizer = {table("group", "parameter groups")},
-                               logger = on_error("\"warn\""), callback = on_error("\"stop\""),
-                               profiler = on_error("\"warn\"");
+  static const Schema nothing,
+      collective = make_collective(), optimizer = {table("group", "parameter groups")},
+      logger = on_error("\"warn\""), callback = on_error("\"stop\""), profiler = on_error("\"warn\"");
   if (kind == "collective") return collective;
   if (kind == "data") return data_keys();
   if (kind == "scheduler") return scheduler_keys();

@@ -18,7 +18,7 @@ struct ManifestInput {
 struct Manifest {
   Node root;
   Texts texts;
-  std::string path;  // absolute, of the main file; "-" for standard input
+  std::string path;                          // absolute, of the main file; "-" for standard input
   std::map<std::string, std::string> files;  // all that were read, by absolute path; "-" too
   bool complete =
       true;  // false: a text could not be read or parsed, so checking further would only add noise

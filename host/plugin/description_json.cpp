@@ -28,8 +28,8 @@ OptionSpec option_from_json(const json& j) {
 json component_to_json(const ComponentDescription& c) {
   json options = json::array();
   for (const OptionSpec& o : c.options) options.push_back(option_to_json(o));
-  return {{"kind", c.kind},       {"revision", c.revision}, {"name", c.name},    {"version", c.version},
-          {"summary", c.summary}, {"flags", c.flags},       {"options", options},     {"defaults", c.defaults}};
+  return {{"kind", c.kind},       {"revision", c.revision}, {"name", c.name},     {"version", c.version},
+          {"summary", c.summary}, {"flags", c.flags},       {"options", options}, {"defaults", c.defaults}};
 }
 ComponentDescription component_from_json(const json& j) {
   ComponentDescription c;

@@ -17,23 +17,26 @@ constexpr uint64_t kMaxText = 64 * 1024;
 
 void check_size(const std::string& what, uint64_t size, uint64_t least) {
   if (size < least || size > kMaxTable)
-    refuse_table("malformed: " + what + " says that it has " + std::to_string(size) + " bytes, expected at least " +
-           std::to_string(least) + " and at most " + std::to_string(kMaxTable));
+    refuse_table("malformed: " + what + " says that it has " + std::to_string(size) +
+                 " bytes, expected at least " + std::to_string(least) + " and at most " +
+                 std::to_string(kMaxTable));
 }
 void check_count(const std::string& what, uint64_t n, const void* list) {
   if (n > kMaxCount || (n && !list))
-    refuse_table("malformed: " + what + " says that it has " + std::to_string(n) + (list ? "" : " at no address"));
+    refuse_table("malformed: " + what + " says that it has " + std::to_string(n) +
+                 (list ? "" : " at no address"));
 }
 std::string text(const std::string& what, lh_str s) {
   if (s.len > kMaxText || (s.len && !s.ptr))
     refuse_table("malformed: " + what + " is a text of " + std::to_string(s.len) + " bytes" +
-           (s.ptr ? "" : " at no address"));
+                 (s.ptr ? "" : " at no address"));
   return {s.ptr, s.len};
 }
 
 void same(const char* what, const std::string& note, const std::string& table) {
   if (note != table)
-    refuse_table(std::string("its note lies: it gives the ") + what + " " + note + ", the plugin itself " + table);
+    refuse_table(std::string("its note lies: it gives the ") + what + " " + note + ", the plugin itself " +
+                 table);
 }
 
 template <class T>
@@ -55,7 +58,7 @@ void check_options(const std::string& component, const lh_component& c) {
     if (key.empty()) refuse_table(nth + " has no key");
     if (o.type <= LH_T_NONE || o.type > LH_T_CADENCE)
       refuse_table("option " + key + " of " + component + " has the type " + std::to_string(o.type) +
-             ", which this host does not know");
+                   ", which this host does not know");
     for (lh_str s : {o.doc, o.def, o.min, o.max, o.replaced_by}) text("a text of option " + key, s);
     check_count("the list of choices of option " + key, o.n_choices, o.choices);
     if (o.type == LH_T_ENUM && o.n_choices == 0)
@@ -80,14 +83,16 @@ void check_component(const lh_component& c, const Note& note, std::vector<bool>&
     for (uint32_t d = 0; d < c.n_defaults; ++d) text("a default of " + label, c.defaults[d]);
     return check_options(label, c);
   }
-  refuse_table("its note lies: it does not name the component " + kind + ":" + name + ", which the plugin offers");
+  refuse_table("its note lies: it does not name the component " + kind + ":" + name +
+               ", which the plugin offers");
 }
 
 const lh_plugin* call(PluginEntry entry) {
   try {
     return entry();
   } catch (const std::exception& e) {
-    refuse_table(std::string("an exception left lh_plugin_v1: ") + e.what() + "; this is a bug in the plugin");
+    refuse_table(std::string("an exception left lh_plugin_v1: ") + e.what() +
+                 "; this is a bug in the plugin");
   } catch (...) {
     refuse_table("an exception left lh_plugin_v1; this is a bug in the plugin");
   }
@@ -127,7 +132,7 @@ void read_plugin_table(PluginEntry entry, LoadedPlugin& plugin) {
   for (size_t i = 0; i < seen.size(); ++i)
     if (!seen[i])
       refuse_table("its note lies: it names the component " + note.components[i].kind + ":" +
-             note.components[i].name + ", which the plugin does not offer");
+                   note.components[i].name + ", which the plugin does not offer");
 }
 
 }  // namespace lhost

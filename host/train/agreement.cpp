@@ -7,7 +7,9 @@
 
 namespace lhost {
 
-int Trainer::signal_seen() const { return ranks_.alone() ? pending_signal.load(std::memory_order_relaxed) : agreed_signal_; }
+int Trainer::signal_seen() const {
+  return ranks_.alone() ? pending_signal.load(std::memory_order_relaxed) : agreed_signal_;
+}
 
 void Trainer::put_wishes() {
   const int sig = pending_signal;
@@ -24,10 +26,7 @@ void Trainer::read_wishes() {
     state_.stop = true;
   }
   if (agreed_signal_) return;
-  agreed_signal_ = votes_[kTerm] > 0  ? SIGTERM
-                   : votes_[kInt] > 0 ? SIGINT
-                   : votes_[kHup] > 0 ? SIGHUP
-                                      : 0;
+  agreed_signal_ = votes_[kTerm] > 0 ? SIGTERM : votes_[kInt] > 0 ? SIGINT : votes_[kHup] > 0 ? SIGHUP : 0;
 }
 
 void Trainer::agree() {

@@ -146,11 +146,11 @@ void CheckedCollective::compare(const char* operation, const lh_collective_args&
   for (int64_t r = 1; r < n; ++r) {
     const std::string first = lines, other = lines + r * kLine;
     if (first == other) continue;
-    throw ComponentFailure(PluginError{
-        LH_FAILED_PRECONDITION, "collective", "check",
-        "the ranks do not do the same: call " + std::to_string(calls_) + " is " + first + " on rank 0 and " +
-            other + " on rank " + std::to_string(r) + (a.group ? " of the group" : "") +
-            "; every rank must make the same calls in the same order"});
+    throw ComponentFailure(PluginError{LH_FAILED_PRECONDITION, "collective", "check",
+                                       "the ranks do not do the same: call " + std::to_string(calls_) +
+                                           " is " + first + " on rank 0 and " + other + " on rank " +
+                                           std::to_string(r) + (a.group ? " of the group" : "") +
+                                           "; every rank must make the same calls in the same order"});
   }
 }
 

@@ -91,7 +91,8 @@ void Trainer::fill_random(CheckpointTree& tree) {
   tree.put_tensor({"lhost", "rng"}, rng);
   lh_view v{};
   lh_status s = engine_.tensor.view(rng, &v);
-  const std::string bytes = s ? "" : std::string(static_cast<char*>(v.data) + v.byte_offset, static_cast<size_t>(v.shape[0]));
+  const std::string bytes =
+      s ? "" : std::string(static_cast<char*>(v.data) + v.byte_offset, static_cast<size_t>(v.shape[0]));
   engine_.tensor.release(rng);
   check(s);
   if (ranks_.alone() || saving_alone_) return;
@@ -206,11 +207,12 @@ void Trainer::restore_position(const CheckpointTree& tree) {
   if (then == now || step.batch == 0) return;
   const int64_t rows = step.batch * then;
   if (rows % now != 0)
-    throw Failure(Exit::usage, resume_file_ + " was written after " + grouped(rows) +
-                                   " samples of an epoch, in batches of " + std::to_string(then) +
-                                   " over all ranks; batches of " + std::to_string(now) +
-                                   " do not meet that place. Choose ranks x batch_size that divides it, or go on "
-                                   "from a checkpoint of an epoch's end");
+    throw Failure(Exit::usage,
+                  resume_file_ + " was written after " + grouped(rows) +
+                      " samples of an epoch, in batches of " + std::to_string(then) +
+                      " over all ranks; batches of " + std::to_string(now) +
+                      " do not meet that place. Choose ranks x batch_size that divides it, or go on "
+                      "from a checkpoint of an epoch's end");
   step.batch = boundary_batch_ = rows / now;
   if (ranks_.first())
     log(Level::warning, "the epoch goes on after " + grouped(rows) + " samples: batch " +
@@ -284,8 +286,7 @@ void Trainer::restore_progress(const CheckpointTree& tree) {
                                    " batches; use the same data, batch size and limits as that run");
   const TreePath stream = ranks_.first() ? TreePath{"lhost", "rng"}
                                          : TreePath{"lhost", "rank_rng", std::to_string(ranks_.rank())};
-  if (const TreeLeaf* rng = tree.find(stream);
-      rng && rng->kind == LH_LEAF_TENSOR && rng->shape.size() == 1)
+  if (const TreeLeaf* rng = tree.find(stream); rng && rng->kind == LH_LEAF_TENSOR && rng->shape.size() == 1)
     restored_rng_.assign(static_cast<const char*>(rng->data),
                          static_cast<const char*>(rng->data) + rng->shape[0]);
   for (size_t g = 0; g < hyper_.size(); ++g) {
@@ -331,9 +332,9 @@ std::string Trainer::load_saved_weights() {
     if (!best) continue;
     file = run_folder_ + "/" + best->file;
     policy = std::to_string(i);
-    label = keepers_[i]->policy().monitor.empty()               ? "last checkpoint"
+    label = keepers_[i]->policy().monitor.empty()            ? "last checkpoint"
             : std::isnan(best->value.value_or(std::nan(""))) ? "a checkpoint, none is best"
-                                                                : "best checkpoint";
+                                                             : "best checkpoint";
   }
   file = ranks_.broadcast(file);
   if (file.empty()) return "";

@@ -141,7 +141,8 @@ bool Trainer::train_batches() {
     if (heard(LH_EVENT(LH_STAGE_FIT, LH_ON_BATCH_END))) emit(LH_EVENT(LH_STAGE_FIT, LH_ON_BATCH_END));
     if (step_span) profile(LH_SPAN_STEP, false);
     if (!boundary) continue;
-    if (stepped && may_save_at(step.global_step)) save_point([&](CheckpointKeeper& k) { k.at_step(moment()); });
+    if (stepped && may_save_at(step.global_step))
+      save_point([&](CheckpointKeeper& k) { k.at_step(moment()); });
     poll_signal();
     if (step.batch == epoch_batches_) break;
     if (step.global_step == set_.max_steps || (stopping() && minima_met())) return false;

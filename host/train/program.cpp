@@ -126,8 +126,7 @@ struct Steps {
     t.window_skipped_ = v[T::kSkippedRows];
     t.window_weight_ = v[T::kWeight];
     t.window_has_gradient_ = v[T::kGradients] > 0;
-    if (v[T::kLossWeight] > 0)
-      t.state_.metrics.set_last(t.loss_metric_, v[T::kLoss] / v[T::kLossWeight]);
+    if (v[T::kLossWeight] > 0) t.state_.metrics.set_last(t.loss_metric_, v[T::kLoss] / v[T::kLossWeight]);
     return nullptr;
   }
   static lh_status scale_window(T& t) {
@@ -155,7 +154,9 @@ struct Steps {
   static lh_status update_precision(T& t) { return t.c_.precision->update(t.c_.precision.self(), 0); }
 
   // ---- every evaluation batch
-  static lh_status validation_step(T& t) { return t.c_.model->validation_step(t.c_.model.self(), t.state_.batch); }
+  static lh_status validation_step(T& t) {
+    return t.c_.model->validation_step(t.c_.model.self(), t.state_.batch);
+  }
   static lh_status test_step(T& t) { return t.c_.model->test_step(t.c_.model.self(), t.state_.batch); }
   static lh_status predict_step(T& t) {
     return t.c_.model->predict_step(t.c_.model.self(), t.state_.batch, &t.state_.predictions,
@@ -163,29 +164,33 @@ struct Steps {
   }
 };
 
-// `add` leaves out what nobody declared.
+// Leaves out what nobody declared. shown: how the watched page calls it, where that is not `who`.
+void Trainer::add(Program& program, bool declared, const char* who, lh_status (*f)(Trainer&),
+                  const char* shown) {
+  if (declared) program.push_back({f, who, watch_.page.add_operation(shown ? shown : who)});
+}
+
 void Trainer::compile() {
+  compile_micro();
+  compile_sync();
+  compile_window();
+  compile_evaluation();
+}
+
+void Trainer::compile_micro() {
   const lh_strategy_v0& s = c_.strategy.table();
   const lh_precision_v0& p = c_.precision.table();
-  // A supervisor suspects a rank last that shows to wait for the others.
-  constexpr const char* waits = "collective: the gradients of the other ranks";
-  const auto add = [this](Program& program, bool declared, const char* who, lh_status (*f)(Trainer&),
-                          const char* shown = nullptr) {
-    if (declared) program.push_back({f, who, watch_.page.add_operation(shown ? shown : who)});
-  };
   const auto profiled = [&](int32_t span) { return (profile_mask_ >> span & 1) != 0; };
-  const auto hears = [&](int32_t what) { return heard(LH_EVENT(LH_STAGE_FIT, what)); };
+  const bool hook = heard(LH_EVENT(LH_STAGE_FIT, LH_ON_BATCH_START));
   const auto units = s.units;
-  const bool pre = units && units->pre_forward, post = units && units->post_forward;
-
   Program& m = micro_;
-  add(m, hears(LH_ON_BATCH_START), "a hook", Steps::emit<LH_EVENT(LH_STAGE_FIT, LH_ON_BATCH_START)>);
+  add(m, hook, "a hook", Steps::emit<LH_EVENT(LH_STAGE_FIT, LH_ON_BATCH_START)>);
   add(m, s.begin_micro, "the strategy", Steps::begin_micro);
   add(m, profiled(LH_SPAN_FORWARD), "the profiler", Steps::begin_span<LH_SPAN_FORWARD>);
   add(m, p.enter, "the precision backend", Steps::enter);
-  add(m, pre, "the strategy", Steps::pre_forward);
+  add(m, units && units->pre_forward, "the strategy", Steps::pre_forward);
   add(m, true, "the model's training_step", Steps::training_step);
-  add(m, post, "the strategy", Steps::post_forward);
+  add(m, units && units->post_forward, "the strategy", Steps::post_forward);
   add(m, p.leave, "the precision backend", Steps::leave);
   add(m, profiled(LH_SPAN_FORWARD), "the profiler", Steps::end_span<LH_SPAN_FORWARD>);
   add(m, p.loss_scale, "the precision backend", Steps::read_loss_scale);
@@ -196,28 +201,43 @@ void Trainer::compile() {
   add(m, profiled(LH_SPAN_BACKWARD), "the profiler", Steps::end_span<LH_SPAN_BACKWARD>);
   add(m, s.after_backward, "the strategy", Steps::after_backward);
   add(m, true, "the metrics", Steps::log_loss);
+}
 
+void Trainer::compile_sync() {
+  // A supervisor suspects a rank last that shows to wait for the others.
+  constexpr const char* waits = "collective: the gradients of the other ranks";
+  const lh_strategy_v0& s = c_.strategy.table();
   Program& y = sync_;
   const bool votes = !ranks_.alone() && !(topology_.flags & LH_CARRIES_VOTES);
-  const bool timed = profiled(LH_SPAN_SYNC) && (s.sync_grads || votes);
+  const bool timed = (profile_mask_ >> LH_SPAN_SYNC & 1) != 0 && (s.sync_grads || votes);
   add(y, timed, "the profiler", Steps::begin_span<LH_SPAN_SYNC>);
   add(y, s.sync_grads, "the strategy", Steps::sync_grads, waits);
   add(y, votes, "the votes", Steps::sum_votes, waits);
   add(y, timed, "the profiler", Steps::end_span<LH_SPAN_SYNC>);
   add(y, !ranks_.alone(), "the votes", Steps::count_votes);
+}
 
+void Trainer::compile_window() {
+  const lh_strategy_v0& s = c_.strategy.table();
+  const lh_precision_v0& p = c_.precision.table();
+  const bool profiled = (profile_mask_ >> LH_SPAN_OPTIMIZER & 1) != 0;
+  const bool hook = heard(LH_EVENT(LH_STAGE_FIT, LH_ON_BEFORE_STEP));
   Program& w = window_;
   add(w, true, "the engine", Steps::scale_window);
-  add(w, hears(LH_ON_BEFORE_STEP), "a hook", Steps::emit<LH_EVENT(LH_STAGE_FIT, LH_ON_BEFORE_STEP)>);
-  add(w, profiled(LH_SPAN_OPTIMIZER), "the profiler", Steps::begin_span<LH_SPAN_OPTIMIZER>);
+  add(w, hook, "a hook", Steps::emit<LH_EVENT(LH_STAGE_FIT, LH_ON_BEFORE_STEP)>);
+  add(w, profiled, "the profiler", Steps::begin_span<LH_SPAN_OPTIMIZER>);
   add(w, set_.clip > 0 && !set_.clip_by_value, "the engine", Steps::clip_norm);
   add(w, set_.clip > 0 && set_.clip_by_value, "the engine", Steps::clip_value);
   add(w, true, "the optimizer", Steps::optimize);
-  add(w, profiled(LH_SPAN_OPTIMIZER), "the profiler", Steps::end_span<LH_SPAN_OPTIMIZER>);
+  add(w, profiled, "the profiler", Steps::end_span<LH_SPAN_OPTIMIZER>);
   add(w, true, "the engine", Steps::drop_grads);
   add(w, s.after_step, "the strategy", Steps::after_step);
   add(w, p.update, "the precision backend", Steps::update_precision);
+}
 
+void Trainer::compile_evaluation() {
+  const lh_precision_v0& p = c_.precision.table();
+  const auto units = c_.strategy->units;
   lh_status (*const steps[])(Trainer&) = {nullptr, Steps::validation_step, Steps::test_step,
                                           Steps::predict_step};
   const char* names[] = {"", "the model's validation_step", "the model's test_step",
@@ -225,9 +245,9 @@ void Trainer::compile() {
   for (int stage = kValidate; stage <= kPredict; ++stage) {
     Program& e = evaluation_[stage];
     add(e, p.enter, "the precision backend", Steps::enter);
-    add(e, pre, "the strategy", Steps::pre_forward);
+    add(e, units && units->pre_forward, "the strategy", Steps::pre_forward);
     add(e, true, names[stage], steps[stage]);
-    add(e, post, "the strategy", Steps::post_forward);
+    add(e, units && units->post_forward, "the strategy", Steps::post_forward);
     add(e, p.leave, "the precision backend", Steps::leave);
   }
 }

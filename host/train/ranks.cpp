@@ -98,7 +98,8 @@ std::vector<std::string> Ranks::gather(std::string_view mine) {
   const int64_t longest = *std::max_element(all.begin(), all.end());
   std::vector<std::string> out(all.size());
   if (longest == 0) return out;
-  const Part in(engine_, bytes(0, longest), longest), texts(engine_, bytes(1, longest * size_), longest * size_);
+  const Part in(engine_, bytes(0, longest), longest),
+      texts(engine_, bytes(1, longest * size_), longest * size_);
   char* own = memory(engine_, in);
   std::memcpy(own, mine.data(), mine.size());
   std::memset(own + mine.size(), 0, static_cast<size_t>(longest) - mine.size());

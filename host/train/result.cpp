@@ -100,7 +100,8 @@ Exit exit_of(lh_code code) {
 
 namespace {
 void read_numbers(const nlohmann::json& j, std::map<std::string, double>& out) {
-  for (const auto& [name, v] : j.items()) out[name] = v.is_number() ? v.get<double>() : std::strtod(v.get<std::string>().c_str(), nullptr);
+  for (const auto& [name, v] : j.items())
+    out[name] = v.is_number() ? v.get<double>() : std::strtod(v.get<std::string>().c_str(), nullptr);
 }
 }  // namespace
 
@@ -116,7 +117,8 @@ bool read_result(const std::string& file, RunResult& r) {
     }
     r.stop_reason = j.value("stop_reason", "");
     for (const auto& [name, s] : j.at("stages").items())
-      r.stages[name] = {s.value("epochs", int64_t{0}), s.value("global_step", int64_t{0}), s.at("samples"), s.at("seconds")};
+      r.stages[name] = {s.value("epochs", int64_t{0}), s.value("global_step", int64_t{0}), s.at("samples"),
+                        s.at("seconds")};
     read_numbers(j.at("metrics").at("last"), r.last);
     read_numbers(j.at("metrics").at("best"), r.best);
     read_numbers(j.at("metrics").at("test"), r.test);

@@ -34,7 +34,7 @@ struct RunResult {
 std::string to_json(const RunResult&);
 bool read_result(const std::string& file, RunResult&);  // false: there is none, or it cannot be read
 Exit exit_of(lh_code);                                  // of a run that a component's error ended
-void write_result(const RunResult&);  // <run folder>/result.json, atomically
-const char* code_name(int32_t code);  // LH_DATA_LOSS -> "DATA_LOSS"
+void write_result(const RunResult&);                    // <run folder>/result.json, atomically
+const char* code_name(int32_t code);                    // LH_DATA_LOSS -> "DATA_LOSS"
 
 }  // namespace lhost

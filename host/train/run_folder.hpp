@@ -32,7 +32,7 @@ struct ResumePoint {
 };
 // Failure(Exit::usage) when there is none, with what was looked for.
 ResumePoint find_resume_point(const std::string& dir, const std::string& name, const std::string& wanted);
-std::string last_checkpoint(const std::string& run_folder);  // empty: it has none
+std::string last_checkpoint(const std::string& run_folder);              // empty: it has none
 bool has_resume_point(const std::string& dir, const std::string& name);  // for "auto"
 
 }  // namespace lhost

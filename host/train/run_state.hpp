@@ -15,10 +15,10 @@ struct RunState {
   lh_env env{sizeof(lh_env), 0, 1, 0, 1, 0, 1, 0, {nullptr, 0}, 0, {nullptr, 0}, 0};
   lh_trainer_info info{sizeof(lh_trainer_info), 0, {nullptr, 0}, {nullptr, 0}, -1, -1, 0, 0};
   Metrics metrics;
-  Ranks* ranks = nullptr;        // set before any component sees the run
-  bool sync_batchnorm = false;   // of this run's training
+  Ranks* ranks = nullptr;           // set before any component sees the run
+  bool sync_batchnorm = false;      // of this run's training
   const lh_batch* batch = nullptr;  // the running one
-  bool stop = false;  // somebody asked to end training
+  bool stop = false;                // somebody asked to end training
   std::string stop_reason;
   std::string failure;     // during LH_ON_EXCEPTION
   std::string checkpoint;  // during LH_ON_CHECKPOINT

@@ -176,8 +176,8 @@ void Trainer::lay_out_model() {
     check(engine_.params.info(run, i, &params_[i]));
   }
   check_same_everywhere();  // before the first exchange of the strategy
-  lh_setup setup{sizeof(lh_setup), 0,           &state_.env, &ranks_.table(), ranks_.self(),
-                 set_.accumulate,  votes_tensor_};
+  lh_setup setup{sizeof(lh_setup), 0, &state_.env, &ranks_.table(), ranks_.self(), set_.accumulate,
+                 votes_tensor_};
   topology_ = {sizeof(lh_topology), 0, state_.env.rank, state_.env.world_size};
   const lh_strategy_v0& s = c_.strategy.table();
   lh_strategy* self = c_.strategy.self();

@@ -154,7 +154,8 @@ std::string Trainer::place() const {
   const std::string who = ranks_.alone() ? "" : "rank " + std::to_string(ranks_.rank()) + ", ";
   std::string s = who + "epoch " + std::to_string(state_.step.epoch) + ", batch " +
                   std::to_string(state_.step.batch) + ", step " + std::to_string(state_.step.global_step);
-  if (stage_ != kFit) s = who + std::string(stage_name(stage_)) + ", batch " + std::to_string(state_.step.batch);
+  if (stage_ != kFit)
+    s = who + std::string(stage_name(stage_)) + ", batch " + std::to_string(state_.step.batch);
   return s;
 }
 
@@ -259,7 +260,8 @@ void Trainer::tell_failure(const std::string& who, lh_code code) {
   show_place();
   watch_.page.fail({code, static_cast<int32_t>(result_.code), 0, result_.error, who, "", result_.where});
   if (!who.empty()) result_.where = who + ", " + result_.where;
-  if (watch_.supervised && ranks_.first()) return log(Level::info, "failed in " + result_.where + ": " + result_.error);
+  if (watch_.supervised && ranks_.first())
+    return log(Level::info, "failed in " + result_.where + ": " + result_.error);
   Terminal& t = Terminal::get();
   t.error(red("error:", t.error_colour()) + " " + (who.empty() ? "" : "failed in " + who + ": ") +
           result_.error + "\n  " + place() + "; run folder " + shown(run_folder_));

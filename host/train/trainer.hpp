@@ -55,7 +55,19 @@ class Trainer {
   static constexpr size_t kModel = static_cast<size_t>(-1);
   struct Interrupted {};  // a signal was seen; thrown and caught inside this class
   // What is summed over the ranks with every optimizer step.
-  enum Vote { kStop, kInt, kTerm, kHup, kSkippedRows, kWeight, kLoss, kLossWeight, kGradients, kSkips, kVotes };
+  enum Vote {
+    kStop,
+    kInt,
+    kTerm,
+    kHup,
+    kSkippedRows,
+    kWeight,
+    kLoss,
+    kLossWeight,
+    kGradients,
+    kSkips,
+    kVotes
+  };
 
   // ---- setup.cpp
   void set_up();
@@ -76,6 +88,11 @@ class Trainer {
 
   // ---- program.cpp
   void compile();
+  void compile_micro();
+  void compile_sync();
+  void compile_window();
+  void compile_evaluation();
+  void add(Program&, bool declared, const char* who, lh_status (*)(Trainer&), const char* shown = nullptr);
   void run_program(const Program& p) {
     for (const Op& op : p) {
       current_ = &op;

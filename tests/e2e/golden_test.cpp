@@ -72,11 +72,13 @@ void expect_same_training(const std::string& model, const Numbers& n, int ranks 
                                                expected.at("settings").get<std::string>() + "\n");
     o.overrides = {"run.dir=" + dir / "runs", std::string("precision.use=") + n.precision,
                    "resume.from=" + files + "-initial.pt"};
-    const bool large = expected.at("settings").get<std::string>().find("batch_size = 200") != std::string::npos;
+    const bool large =
+        expected.at("settings").get<std::string>().find("batch_size = 200") != std::string::npos;
     if (ranks > 1)
       for (const std::string& more :
            {std::string("strategy.use=ddp"), "trainer.devices=" + std::to_string(ranks),
-            "data.batch_size=" + std::to_string((large ? 200 : 32) / ranks), std::string("trainer.sync_batchnorm=true")})
+            "data.batch_size=" + std::to_string((large ? 200 : 32) / ranks),
+            std::string("trainer.sync_batchnorm=true")})
         o.overrides.push_back(more);
     const lhost::RunReport r = lhost::run_manifest(o);
     ASSERT_EQ(r.exit_code, 0) << r.error;

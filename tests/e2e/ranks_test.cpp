@@ -104,21 +104,25 @@ TEST_F(RankProcesses, EqualOneProcessOnTheJoinedBatch) {
 }
 
 TEST_F(RankProcesses, SpawnGivesTheBitsOfExec) {
-  expect_equal_bits(last(on_ranks(2, 1, {"strategy.use=ddp"})), last(on_ranks(2, 1, {"strategy.use=ddp_spawn"})));
+  expect_equal_bits(last(on_ranks(2, 1, {"strategy.use=ddp"})),
+                    last(on_ranks(2, 1, {"strategy.use=ddp_spawn"})));
 }
 
 TEST_F(RankProcesses, BucketsAndBackendOrder) {
   const File whole = last(on_ranks(2, 1, {"strategy.use=ddp"}));
-  expect_equal_bits(last(on_ranks(2, 1, {"strategy.use=ddp", "strategy.bucket_cap=1KiB", "strategy.first_bucket=1"})),
-                    whole);
+  expect_equal_bits(
+      last(on_ranks(2, 1, {"strategy.use=ddp", "strategy.bucket_cap=1KiB", "strategy.first_bucket=1"})),
+      whole);
   expect_near(last(on_ranks(2, 1, {"strategy.use=ddp", "collective.order=backend"})), whole, 1e-6);
 }
 
 TEST_F(RankProcesses, ReportOfAnEmbeddedRunHasWhatRankZeroKnows) {
-  const lhost::RunReport r = on_ranks(2, 1, {"strategy.use=ddp_spawn", "run.stages=[\"fit\", \"test\"]",
-                                           "checkpoint[0].save_top_k=1", "checkpoint[0].monitor=val_loss"});
+  const lhost::RunReport r = on_ranks(2, 1,
+                                      {"strategy.use=ddp_spawn", "run.stages=[\"fit\", \"test\"]",
+                                       "checkpoint[0].save_top_k=1", "checkpoint[0].monitor=val_loss"});
   EXPECT_EQ(r.outcome, "done");
-  for (const char* metric : {"loss", "val_loss", "val_acc", "test_acc"}) EXPECT_EQ(r.metrics.count(metric), 1u) << metric;
+  for (const char* metric : {"loss", "val_loss", "val_acc", "test_acc"})
+    EXPECT_EQ(r.metrics.count(metric), 1u) << metric;
   EXPECT_NE(r.best_checkpoint, "");
 }
 

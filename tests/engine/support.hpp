@@ -99,8 +99,8 @@ class EngineRun {
     if (m.units.empty()) m.units.push_back({""});
     call(engine()->adopt_model(&run, &model_table(), &m, policy));
   }
-  lh_status flat(uint32_t layout, const std::vector<uint32_t>& indices, int64_t shards = 1,
-                 int64_t shard = 0, int64_t tail = 0) {
+  lh_status flat(uint32_t layout, const std::vector<uint32_t>& indices, int64_t shards = 1, int64_t shard = 0,
+                 int64_t tail = 0) {
     const lh_plan_v0* table = nullptr;
     lh_plan* plan = engine()->plan(&run, &table);
     const lh_flat_args a{sizeof a, layout, indices.data(), indices.size(), shards, shards, shard, tail};

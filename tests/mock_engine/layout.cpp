@@ -162,7 +162,8 @@ lh_status grad_free(lh_run* run, uint32_t g) {
 // Gradients move to other groups; parameters and the optimizer's state stay.
 void regroup(lh_engine_run& r, const lh_flat_args* groups, uint64_t n) {
   for (const Flat& f : r.flats) {
-    if (!(f.layout & LH_FULL_LOOSE)) throw std::logic_error("a group that holds parameters cannot be regrouped");
+    if (!(f.layout & LH_FULL_LOOSE))
+      throw std::logic_error("a group that holds parameters cannot be regrouped");
     for (uint32_t i : f.params) r.params[i].flat.reset();
   }
   r.flats.clear();

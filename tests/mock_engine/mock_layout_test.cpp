@@ -128,7 +128,8 @@ TEST(MockLayout, ShardsTogetherAreTheGroup) {
   const uint32_t ids[] = {0, 1};
   int64_t covered = 0;
   for (int64_t rank = 0; rank < 2; ++rank) {
-    const lh_flat_args a = {sizeof a, LH_FULL_PERSISTENT | LH_SHARD_ALIAS | LH_GRAD_FLAT, ids, 2, 2, 2, rank, 0};
+    const lh_flat_args a = {sizeof a, LH_FULL_PERSISTENT | LH_SHARD_ALIAS | LH_GRAD_FLAT, ids, 2, 2, 2, rank,
+                            0};
     Rig rig(wide(), a);
     rig.groups({"linear.weight", "linear.bias"}, {like_param("exp_avg")});
     lh_flat_info info{};
@@ -181,7 +182,9 @@ TEST(MockLayout, RefusesPlansThatCannotBe) {
       {{sizeof(lh_flat_args), flat, twice, 2, 1, 1, 0, 0}, {}, "already in a group"},
       {{sizeof(lh_flat_args), flat, buffer, 1, 1, 1, 0, 0}, {{"count", true}}, "count is not trainable"},
       {{sizeof(lh_flat_args), LH_SHARD_ALIAS, one, 1, 1, 1, 0, 0}, {}, "LH_FULL_TRANSIENT"},
-      {{sizeof(lh_flat_args), LH_FULL_PERSISTENT | LH_SHARD_SEPARATE, one, 1, 1, 1, 0, 0}, {}, "LH_GRAD_FLAT"},
+      {{sizeof(lh_flat_args), LH_FULL_PERSISTENT | LH_SHARD_SEPARATE, one, 1, 1, 1, 0, 0},
+       {},
+       "LH_GRAD_FLAT"},
       {{sizeof(lh_flat_args), flat, one, 1, 2, 2, 2, 0}, {}, "shard_index < shard_count"},
       {{sizeof(lh_flat_args), flat, one, 0, 1, 1, 0, 0}, {}, "without parameters"}};
   for (const Case& c : cases) {

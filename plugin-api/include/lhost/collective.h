@@ -23,7 +23,8 @@ typedef struct lh_process_group lh_process_group; /* NULL = all ranks */
 
 typedef struct lh_collective_init {
   uint32_t size;
-  int32_t listen_fd; /* a socket that listens on env->master_port already, for rank 0; -1: none. The plugin's */
+  int32_t
+      listen_fd; /* a socket that listens on env->master_port already, for rank 0; -1: none. The plugin's */
   const lh_env *env;
   int64_t timeout_ns;         /* of every call that brings none of its own */
   int64_t connect_timeout_ns; /* until all ranks have met */
@@ -34,8 +35,8 @@ typedef struct lh_collective_args {
   int32_t op; /* LH_REDUCE_* */
   lh_process_group *group;
   lh_tensor *in, *out;
-  int64_t root;       /* the one rank that gives or gets, or the peer of send and recv; counted in the group */
-  lh_stream *stream;  /* NULL = current */
+  int64_t root;      /* the one rank that gives or gets, or the peer of send and recv; counted in the group */
+  lh_stream *stream; /* NULL = current */
   int64_t timeout_ns; /* 0: the one of init; < 0: none */
 } lh_collective_args;
 

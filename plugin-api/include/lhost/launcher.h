@@ -29,9 +29,10 @@ typedef struct lh_rank_start { /* one rank to make */
   uint64_t n_argv;
   const lh_str *environment; /* "NAME=value", to be added to this process's own */
   uint64_t n_environment;
-  const int32_t *keep; /* file descriptors that the rank needs under the same numbers; all others close on exec */
+  const int32_t
+      *keep; /* file descriptors that the rank needs under the same numbers; all others close on exec */
   uint64_t n_keep;
-  int32_t out_fd, err_fd;        /* become its stdout and stderr; stdin is /dev/null */
+  int32_t out_fd, err_fd;               /* become its stdout and stderr; stdin is /dev/null */
   int32_t (*main)(void *context) LH_NX; /* instead of argv, in a fork of this process: gives the exit code */
   void *context;
 } lh_rank_start;

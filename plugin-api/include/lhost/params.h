@@ -41,7 +41,8 @@ enum {
   LH_FULL_TRANSIENT = 2, /* full values: always there / allocated and freed by the strategy */
   LH_SHARD_ALIAS = 4,
   LH_SHARD_SEPARATE = 8, /* the optimised piece: part of full, or its own memory */
-  LH_FULL_LOOSE = 16, /* parameters stay where they are: only gradients share a buffer. No shard; may be regrouped */
+  LH_FULL_LOOSE =
+      16, /* parameters stay where they are: only gradients share a buffer. No shard; may be regrouped */
   LH_GRAD_FLAT = 32,
   LH_GRAD_TRANSIENT = 64 /* .grad are views of one flat buffer */
 };
@@ -54,7 +55,8 @@ typedef struct lh_flat_args {
   uint64_t n_params;
   int64_t pad_multiple;
   int64_t shard_count, shard_index; /* [lo, hi) = equal cut of the padded length */
-  int64_t tail; /* further elements behind the gradients in full_grad: the strategy's own, never touched by the host */
+  int64_t
+      tail; /* further elements behind the gradients in full_grad: the strategy's own, never touched by the host */
 } lh_flat_args;
 typedef struct lh_flat_info {
   uint32_t size, layout;

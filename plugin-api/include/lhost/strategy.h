@@ -35,8 +35,8 @@ typedef struct lh_setup {
   lh_tensor *votes;
 } lh_setup;
 enum { LH_CARRIES_VOTES = 1 };
-typedef struct lh_topology { /* in: rank and world size of the run; the strategy may change it */
-  uint32_t size, flags;           /* LH_CARRIES_VOTES */
+typedef struct lh_topology {     /* in: rank and world size of the run; the strategy may change it */
+  uint32_t size, flags;          /* LH_CARRIES_VOTES */
   int64_t data_rank, data_count; /* which share of each global batch this rank reads */
 } lh_topology;
 

@@ -66,7 +66,8 @@ void DataParallel::plan(lhost::Plan& plan) {
   std::vector<ParamId> order = plan.all_parameters();
   std::reverse(order.begin(), order.end());  // about the order in which gradients come
   std::vector<std::vector<ParamId>> buckets = cut(order);
-  for (size_t b = 0; b < buckets.size(); ++b) plan.gradients(buckets[b], b + 1 == buckets.size() ? tail() : 0);
+  for (size_t b = 0; b < buckets.size(); ++b)
+    plan.gradients(buckets[b], b + 1 == buckets.size() ? tail() : 0);
   take(std::move(buckets));
 }
 
@@ -141,12 +142,14 @@ void DataParallel::grad_ready(ParamId id) {
   if (!last_micro_) return;
   if (!settled_) arrivals_.push_back(id);
   if (p.left_out)
-    throw Error(LH_FAILED_PRECONDITION, "static_graph = true, but the parameter \"" + p.name +
-                                            "\" has a gradient, and had none in the first step; turn static_graph "
-                                            "off, and find_unused_parameters on");
-  if (std::exchange(p.came, micro_) == micro_ && buckets_[p.bucket].missing == 0)
     throw Error(LH_FAILED_PRECONDITION,
-                "the parameter \"" + p.name + "\" got a second gradient in one backward, after its bucket had left");
+                "static_graph = true, but the parameter \"" + p.name +
+                    "\" has a gradient, and had none in the first step; turn static_graph "
+                    "off, and find_unused_parameters on");
+  if (std::exchange(p.came, micro_) == micro_ && buckets_[p.bucket].missing == 0)
+    throw Error(
+        LH_FAILED_PRECONDITION,
+        "the parameter \"" + p.name + "\" got a second gradient in one backward, after its bucket had left");
   --buckets_[p.bucket].missing;
   start_complete(false);
 }
@@ -211,8 +214,9 @@ void DataParallel::check_usage() {
     if (p.trainable && !p.used && !p.left_out) missing.push_back(p.name);
   if (missing.empty()) return;
   throw Error(LH_FAILED_PRECONDITION,
-              std::to_string(missing.size()) + " parameter(s) got no gradient, because the loss does not depend on "
-                                               "them: " +
+              std::to_string(missing.size()) +
+                  " parameter(s) got no gradient, because the loss does not depend on "
+                  "them: " +
                   some_of(missing) +
                   (o_.static_graph
                        ? "; static_graph = true, and the first step used them: turn it off, and "
@@ -254,8 +258,8 @@ void DataParallel::rebuild() {
   std::vector<std::vector<ParamId>> groups = cut(unique);
   std::vector<lh_flat_args> args;
   for (size_t b = 0; b < groups.size(); ++b)
-    args.push_back({sizeof(lh_flat_args), LH_FULL_LOOSE | LH_GRAD_FLAT, groups[b].data(), groups[b].size(), 1, 1, 0,
-                    b + 1 == groups.size() ? tail() : 0});
+    args.push_back({sizeof(lh_flat_args), LH_FULL_LOOSE | LH_GRAD_FLAT, groups[b].data(), groups[b].size(), 1,
+                    1, 0, b + 1 == groups.size() ? tail() : 0});
   check(params_service->regroup(run(), args.data(), args.size()));
   take(std::move(groups));
 }

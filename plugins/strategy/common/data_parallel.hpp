@@ -19,7 +19,8 @@ struct Options {
   bool find_unused_parameters = false, static_graph = false, broadcast_buffers = true;
   static void describe(lhost::Describe<Options>& d) {
     d(&Options::bucket_cap, "bucket_cap", "gradients that travel together").min(lhost::Size{1});
-    d(&Options::first_bucket, "first_bucket", "the same for the first of a step, so that traffic starts early")
+    d(&Options::first_bucket, "first_bucket",
+      "the same for the first of a step, so that traffic starts early")
         .min(lhost::Size{1});
     d(&Options::find_unused_parameters, "find_unused_parameters",
       "the loss need not depend on every parameter; else that is an error");
@@ -102,7 +103,7 @@ class DataParallel : public lhost::Strategy {
   std::vector<Bucket> buckets_;
   size_t next_ = 0;  // the first bucket that has not left
   bool last_micro_ = false, carries_votes_ = false;
-  bool settled_ = false;      // the first step is over: buckets are in their final order
+  bool settled_ = false;                  // the first step is over: buckets are in their final order
   int64_t micro_ = 0, used_ = 0;          // micro-batches so far; parameters used in this window
   std::vector<lhost::ParamId> arrivals_;  // of the first step
   Owned tail_, usage_, staging_;

@@ -38,8 +38,12 @@ static lh_status plan(lh_strategy *s, lh_plan *p, const lh_plan_v0 *b) {
     LH_TRY(params->info(s->run, i, &info));
     if (info.flags == LH_P_TRAINABLE) ids[n++] = i;
   }
-  const lh_flat_args a = {.size = sizeof a, .layout = LH_FULL_LOOSE | LH_GRAD_FLAT, .params = ids, .n_params = n,
-                          .pad_multiple = 1, .shard_count = 1};
+  const lh_flat_args a = {.size = sizeof a,
+                          .layout = LH_FULL_LOOSE | LH_GRAD_FLAT,
+                          .params = ids,
+                          .n_params = n,
+                          .pad_multiple = 1,
+                          .shard_count = 1};
   return b->flat(p, &a, &group);
 }
 static lh_status after_backward(lh_strategy *s, const lh_step *step) {
@@ -64,9 +68,14 @@ static lh_status sync_grads(lh_strategy *s, const lh_step *step) {
     if (s->used[r]) LH_TRY(ops->axpby(grad, 1, s->sum[r], 1));
   return NULL;
 }
-static const lh_strategy_v0 strategy = {.size = sizeof strategy, .destroy = destroy, .setup = setup, .plan = plan,
-                                        .after_backward = after_backward, .sync_grads = sync_grads};
-static lh_status create_strategy(const lh_component *c, const lh_create_args *a, void **self, const void **out) {
+static const lh_strategy_v0 strategy = {.size = sizeof strategy,
+                                        .destroy = destroy,
+                                        .setup = setup,
+                                        .plan = plan,
+                                        .after_backward = after_backward,
+                                        .sync_grads = sync_grads};
+static lh_status create_strategy(const lh_component *c, const lh_create_args *a, void **self,
+                                 const void **out) {
   (void)c;
   world.ranks = a->values[0].u.i;
   *self = &world;
@@ -85,8 +94,10 @@ static double scale(lh_precision *p) {
   (void)p;
   return ranks_of_scale;
 }
-static const lh_precision_v0 precision = {.size = sizeof precision, .destroy = keep, .policy = policy, .loss_scale = scale};
-static lh_status create_precision(const lh_component *c, const lh_create_args *a, void **self, const void **out) {
+static const lh_precision_v0 precision = {
+    .size = sizeof precision, .destroy = keep, .policy = policy, .loss_scale = scale};
+static lh_status create_precision(const lh_component *c, const lh_create_args *a, void **self,
+                                  const void **out) {
   (void)c;
   ranks_of_scale = (double)a->values[0].u.i;
   *self = &ranks_of_scale;
@@ -94,15 +105,25 @@ static lh_status create_precision(const lh_component *c, const lh_create_args *a
   return NULL;
 }
 
-static const lh_option options[] = {
-    LH_OPTION(LH_T_INT, "ranks", "how many there are to be", .flags = LH_O_REQUIRED, .min = LH_STR("1"), .max = LH_STR("8"))};
-static const lh_component components[] = {
-    {.size = sizeof(lh_component), .kind = LH_STR(LH_STRATEGY_KIND), .name = LH_STR("virtual_world"),
-     .version = LH_STR("1.0"), .options = options, .n_options = 1, .option_stride = sizeof(lh_option),
-     .create = create_strategy},
-    {.size = sizeof(lh_component), .kind = LH_STR(LH_PRECISION_KIND), .name = LH_STR("virtual_world"),
-     .version = LH_STR("1.0"), .options = options, .n_options = 1, .option_stride = sizeof(lh_option),
-     .create = create_precision}};
+static const lh_option options[] = {LH_OPTION(LH_T_INT, "ranks", "how many there are to be",
+                                              .flags = LH_O_REQUIRED, .min = LH_STR("1"),
+                                              .max = LH_STR("8"))};
+static const lh_component components[] = {{.size = sizeof(lh_component),
+                                           .kind = LH_STR(LH_STRATEGY_KIND),
+                                           .name = LH_STR("virtual_world"),
+                                           .version = LH_STR("1.0"),
+                                           .options = options,
+                                           .n_options = 1,
+                                           .option_stride = sizeof(lh_option),
+                                           .create = create_strategy},
+                                          {.size = sizeof(lh_component),
+                                           .kind = LH_STR(LH_PRECISION_KIND),
+                                           .name = LH_STR("virtual_world"),
+                                           .version = LH_STR("1.0"),
+                                           .options = options,
+                                           .n_options = 1,
+                                           .option_stride = sizeof(lh_option),
+                                           .create = create_precision}};
 static lh_status init(const lh_host *h) {
   lh_h = h;
   lh_name_component(LH_STRATEGY_KIND, "virtual_world");
@@ -111,11 +132,18 @@ static lh_status init(const lh_host *h) {
   ops = lh_service(LH_TENSOR_OPS_SERVICE);
   return params && tensors && ops ? NULL : lh_fail(LH_UNIMPLEMENTED, "init", "a service is missing");
 }
-LH_PLUGIN_NOTE("virtual_world", "1.0", "", LH_STRATEGY_KIND ":virtual_world," LH_PRECISION_KIND ":virtual_world", "");
+LH_PLUGIN_NOTE("virtual_world", "1.0", "",
+               LH_STRATEGY_KIND ":virtual_world," LH_PRECISION_KIND ":virtual_world", "");
 LH_EXPORT const lh_plugin *lh_plugin_v1(void) {
-  static const lh_plugin p = {.size = sizeof(lh_plugin), .abi_major = LH_ABI_MAJOR, .abi_minor = LH_TARGET_MINOR,
-                              .min_minor = LH_TARGET_MINOR, .name = LH_STR("virtual_world"), .version = LH_STR("1.0"),
-                              .n_components = 2, .component_stride = sizeof(lh_component), .components = components,
+  static const lh_plugin p = {.size = sizeof(lh_plugin),
+                              .abi_major = LH_ABI_MAJOR,
+                              .abi_minor = LH_TARGET_MINOR,
+                              .min_minor = LH_TARGET_MINOR,
+                              .name = LH_STR("virtual_world"),
+                              .version = LH_STR("1.0"),
+                              .n_components = 2,
+                              .component_stride = sizeof(lh_component),
+                              .components = components,
                               .init = init};
   return &p;
 }

@@ -81,8 +81,9 @@ TEST(RequiredSlots, AreWhatTheHeadersSay) {
   expect_required<Checkpointer>(
       "checkpointer",
       {SLOT(lh_checkpointer_v0, suffix), SLOT(lh_checkpointer_v0, save), SLOT(lh_checkpointer_v0, load)});
-  expect_required<Collective>("collective", {SLOT(lh_collective_v0, init), SLOT(lh_collective_v0, all_reduce),
-                                             SLOT(lh_collective_v0, broadcast), SLOT(lh_collective_v0, all_gather)});
+  expect_required<Collective>("collective",
+                              {SLOT(lh_collective_v0, init), SLOT(lh_collective_v0, all_reduce),
+                               SLOT(lh_collective_v0, broadcast), SLOT(lh_collective_v0, all_gather)});
   expect_required<Data>("data", {SLOT(lh_data_v0, describe), SLOT(lh_data_v0, fetch)});
   expect_required<Launcher>("launcher", {SLOT(lh_launcher_v0, env)});
   expect_required<Logger>("logger", {SLOT(lh_logger_v1, open), SLOT(lh_logger_v1, record)});
@@ -230,8 +231,8 @@ TEST_F(CollectiveOfOne, EveryExchangeGivesBackTheInput) {
   lh_collective* self = collective_of_one_self();
   const lh_collective_init init{};
   check(c.init(self, nullptr, &init));
-  for (auto exchange : {c.all_reduce, c.reduce, c.broadcast, c.all_gather, c.gather, c.reduce_scatter, c.scatter,
-                        c.all_to_all}) {
+  for (auto exchange : {c.all_reduce, c.reduce, c.broadcast, c.all_gather, c.gather, c.reduce_scatter,
+                        c.scatter, c.all_to_all}) {
     lh_collective_args a{};
     a.size = sizeof a;
     a.in = tensor(5);

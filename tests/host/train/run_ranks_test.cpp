@@ -59,12 +59,17 @@ TEST_F(RunRanks, ClippingIsThatOfTheJoinedBatch) {
 }
 
 TEST_F(RunRanks, AWeightGivenByTheModelIsSharedOverRanks) {
-  expect_near(done_on(2, {"model.weight=3", "data.samples=6"}).weights(), by_hand(6, 4));  // rank 1 has no row at last
+  expect_near(done_on(2, {"model.weight=3", "data.samples=6"}).weights(),
+              by_hand(6, 4));  // rank 1 has no row at last
 }
 
 TEST_F(RunRanks, TiedAndUnusedParameters) {
-  const Overrides o = {"model.tied=true", "model.unused=true", "strategy.find_unused_parameters=true",
-                       "optimizer.weight_decay=0.1", "optimizer.momentum=0.9", "trainer.max_epochs=4"};
+  const Overrides o = {"model.tied=true",
+                       "model.unused=true",
+                       "strategy.find_unused_parameters=true",
+                       "optimizer.weight_decay=0.1",
+                       "optimizer.momentum=0.9",
+                       "trainer.max_epochs=4"};
   const auto two = done_on(2, o);
   Overrides alone = o;
   std::erase(alone, "strategy.find_unused_parameters=true");
@@ -95,16 +100,18 @@ TEST_F(RunRanks, StaticGraphRemembersWhatTheFirstStepUsed) {
 
 TEST_F(RunRanks, SmallBucketsChangeNothing) {
   const auto whole = done_on(3, {"trainer.max_epochs=3", "model.units=true"});
-  const auto cut = done_on(3, {"trainer.max_epochs=3", "model.units=true", "strategy.bucket_cap=1",
-                               "strategy.first_bucket=1"});
+  const auto cut = done_on(
+      3, {"trainer.max_epochs=3", "model.units=true", "strategy.bucket_cap=1", "strategy.first_bucket=1"});
   EXPECT_EQ(below(whole.tree(), "state_dict/"), below(cut.tree(), "state_dict/")) << "bit for bit";
 }
 
 TEST_F(RunRanks, EveryRankDrawsItsOwnNumbersFromTheSameWeights) {
   const Overrides noisy = {"model.noise=0.5", "trainer.max_epochs=2"};
   const auto a = done_on(2, noisy), b = done_on(2, noisy);
-  EXPECT_EQ(below(a.tree(), "state_dict/"), below(b.tree(), "state_dict/")) << "the same manifest, the same run";
-  EXPECT_NE(a.tree().at("lhost/rng"), a.tree().at("lhost/rank_rng/1")) << "F-179: no stream is another rank's";
+  EXPECT_EQ(below(a.tree(), "state_dict/"), below(b.tree(), "state_dict/"))
+      << "the same manifest, the same run";
+  EXPECT_NE(a.tree().at("lhost/rng"), a.tree().at("lhost/rank_rng/1"))
+      << "F-179: no stream is another rank's";
 }
 
 // ---- evaluation and metrics
@@ -120,7 +127,8 @@ TEST_F(RunRanks, F054_lgIntfloor_EvaluationSeesEverySampleOnceAndWeighsItsRows) 
     const auto many = done_on(4, four);
     ASSERT_EQ(many.of_stage("validate").size(), 1u) << n;
     for (const char* metric : {"val_loss", "val_acc"})
-      EXPECT_NEAR(many.of_stage("validate")[0].values.at(metric), one.of_stage("validate")[0].values.at(metric), 1e-6)
+      EXPECT_NEAR(many.of_stage("validate")[0].values.at(metric),
+                  one.of_stage("validate")[0].values.at(metric), 1e-6)
           << metric << " of " << n;
   }
 }
@@ -150,8 +158,8 @@ TEST_F(RunRanks, F053_lgRace_OneFolderOneWriter) {
 
 TEST_F(RunRanks, OneRanksWishToStopStopsAllAfterTheSameStep) {
   for (int asks : {0, 1, 2}) {
-    const auto o = done_on(3, {"model.stop_at=1", "model.only_rank=" + std::to_string(asks), "data.samples=30",
-                               "trainer.max_epochs=3"});
+    const auto o = done_on(3, {"model.stop_at=1", "model.only_rank=" + std::to_string(asks),
+                               "data.samples=30", "trainer.max_epochs=3"});
     EXPECT_EQ(o.result("/stages/fit/global_step"), "2") << "rank " << asks;
     for (const auto& r : o.ranks) EXPECT_EQ(r.stages.at("fit").global_step, 2);
   }
@@ -183,7 +191,8 @@ TEST_F(RunRanks, AnErrorOnOneRankEndsTheOthersWithAnErrorOfTheirOwn) {
     const auto o = run_on(3, {"model.throw_at=1", "model.only_rank=" + std::to_string(culprit)});
     for (int r = 0; r < 3; ++r) {
       const auto& x = o.ranks[static_cast<size_t>(r)];
-      EXPECT_EQ(x.code, r == culprit ? lhost::Exit::failed : lhost::Exit::peer) << "rank " << r << ": " << x.error;
+      EXPECT_EQ(x.code, r == culprit ? lhost::Exit::failed : lhost::Exit::peer)
+          << "rank " << r << ": " << x.error;
       EXPECT_THAT(x.where, HasSubstr("rank " + std::to_string(r)));
     }
     EXPECT_THAT(o.ranks[static_cast<size_t>(culprit)].error, HasSubstr("told to throw"));
@@ -196,7 +205,8 @@ TEST_F(RunRanks, RanksWithDifferentModelsAreRefusedBeforeTheFirstStep) {
   const auto o = run_on(2, {"model.classes=1"});
   for (const auto& r : o.ranks) {
     EXPECT_EQ(r.code, lhost::Exit::failed);
-    EXPECT_THAT(r.error, AllOf(HasSubstr("rank 0 has nothing more"), HasSubstr("rank 1 has the model's \"unused.weight\"")));
+    EXPECT_THAT(r.error, AllOf(HasSubstr("rank 0 has nothing more"),
+                               HasSubstr("rank 1 has the model's \"unused.weight\"")));
   }
 }
 
@@ -208,8 +218,8 @@ TEST_F(RunRanks, CheckedCollectivesChangeNothing) {
 // ---- resume
 
 TEST_F(RunRanks, ResumedWithTheSameRanksItIsTheUninterruptedRun) {
-  const Overrides rich = {"model.noise=0.2", "model.count=true", "data.shuffle=true", "optimizer.momentum=0.9",
-                          "data.samples=20", "data.batch_size=3"};
+  const Overrides rich = {"model.noise=0.2",        "model.count=true", "data.shuffle=true",
+                          "optimizer.momentum=0.9", "data.samples=20",  "data.batch_size=3"};
   Overrides whole = rich, first = rich, second = rich;
   whole.emplace_back("trainer.max_epochs=4");
   first.emplace_back("trainer.max_epochs=2");
@@ -232,7 +242,8 @@ TEST_F(RunRanks, F015_ckWorld_ResumedWithOtherRanksItGoesOnBySampleCount) {
   done_on(2, first);
   testing::internal::CaptureStderr();
   const auto o = done_on(4, second);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("goes on after 48 samples: batch 3 of 6 now"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("goes on after 48 samples: batch 3 of 6 now"));
   EXPECT_EQ(o.result("/stages/fit/global_step"), "9");
   EXPECT_EQ(o.result("/stages/fit/samples"), "48");
   ByHand h;

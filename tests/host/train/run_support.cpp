@@ -335,11 +335,13 @@ namespace {
 
 // Everything that a process does once is done before the first thread.
 lhost::Plan plan_of_rank(const std::string& manifest, std::vector<std::string> overrides, int rank) {
-  for (const char* more : {"strategy.use=\"ddp\"", "collective.use=\"threads\"", "collective.timeout=\"10s\""})
+  for (const char* more :
+       {"strategy.use=\"ddp\"", "collective.use=\"threads\"", "collective.timeout=\"10s\""})
     overrides.insert(overrides.begin(), more);
   if (rank > 0) overrides.push_back("callback[0].path=\"events_" + std::to_string(rank) + ".txt\"");
   lhost::Plan plan = lhost::resolve(
-      lhost::input_for(manifest, overrides, {LHOST_TEST_MOCK "/plugins", LHOST_TEST_FIXTURES "/train"}), false);
+      lhost::input_for(manifest, overrides, {LHOST_TEST_MOCK "/plugins", LHOST_TEST_FIXTURES "/train"}),
+      false);
   for (const lhost::Selection& s : plan.selections)
     if (!s.path.empty()) lhost::load_plugin(s.path);
   return plan;
@@ -349,7 +351,8 @@ lhost::RunResult run_thread(const lhost::Plan& plan, int rank, int ranks, const 
   const lhost::RankPages page = lhost::RankPages::alone();
   lhost::Member me;
   me.watch = lhost::Watch(page.at(0), false);
-  me.env = {sizeof(lh_env), 0, ranks, rank, ranks, rank, 1, 0, lhost::str("127.0.0.1"), 0, lhost::str(job), 0};
+  me.env = {sizeof(lh_env),          0, ranks,           rank, ranks, rank, 1, 0,
+            lhost::str("127.0.0.1"), 0, lhost::str(job), 0};
   try {
     return lhost::run_rank(plan, {LHOST_TEST_MOCK "/lib/mock_engine.so", {}, false}, lhost::Launcher(), me);
   } catch (const std::exception& e) {
@@ -366,7 +369,8 @@ lhost::RunResult run_thread(const lhost::Plan& plan, int rank, int ranks, const 
 RanksRun::RanksOutcome RanksRun::run_on(int ranks, Overrides overrides) {
   const std::string events = folder / "events.txt", path = folder.write("t.toml", manifest);
   fs::remove(events);
-  lhost::set_installation({LHOST_TEST_BIN "/../lib/lhost/plugins/1", LHOST_TEST_BIN "/../lib/lhost/liblhost_engine.so",
+  lhost::set_installation({LHOST_TEST_BIN "/../lib/lhost/plugins/1",
+                           LHOST_TEST_BIN "/../lib/lhost/liblhost_engine.so",
                            LHOST_TEST_BIN "/../share/lhost/defaults.toml", LHOST_TEST_BIN "/lhost",
                            LHOST_TEST_BIN "/../lib/lhost/libtorch"});
   lhost::TerminalOptions quiet;
@@ -385,7 +389,9 @@ RanksRun::RanksOutcome RanksRun::run_on(int ranks, Overrides overrides) {
   out.ranks.resize(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r)
-    threads.emplace_back([&, r] { out.ranks[static_cast<size_t>(r)] = run_thread(plans[static_cast<size_t>(r)], r, ranks, job); });
+    threads.emplace_back([&, r] {
+      out.ranks[static_cast<size_t>(r)] = run_thread(plans[static_cast<size_t>(r)], r, ranks, job);
+    });
   for (std::thread& t : threads) t.join();
   const lhost::RunResult& first = out.ranks[0];
   out.report.exit_code = static_cast<int>(first.code);

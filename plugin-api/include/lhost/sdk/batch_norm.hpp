@@ -40,7 +40,8 @@ inline JointStatistics joint_statistics(lh_run* run, const torch::Tensor& x) {
   const int64_t channels = x.size(1), ranks = ranks_service->world_size(run), rank = ranks_service->rank(run);
   const auto dims = all_but_channels(x);
   const torch::Tensor wide = x.detach().to(torch::kDouble);
-  const double rows = ranks_service->counted(run) ? static_cast<double>(x.numel()) / static_cast<double>(channels) : 0;
+  const double rows =
+      ranks_service->counted(run) ? static_cast<double>(x.numel()) / static_cast<double>(channels) : 0;
   torch::Tensor parts = torch::zeros({ranks, 2 * channels + 1}, torch::kDouble);
   if (rows > 0) {
     const torch::Tensor mean = wide.mean(dims);
@@ -117,7 +118,8 @@ class SyncedBatchNormImpl : public Base {
     const JointStatistics s = joint_statistics(run_, x);
     update_running(s);
     const torch::Tensor inverse = (s.variance + this->options.eps()).rsqrt();
-    return JointNorm::apply(x, this->weight, this->bias, s.mean, inverse, s.rows, reinterpret_cast<int64_t>(run_));
+    return JointNorm::apply(x, this->weight, this->bias, s.mean, inverse, s.rows,
+                            reinterpret_cast<int64_t>(run_));
   }
 
  private:
@@ -126,10 +128,12 @@ class SyncedBatchNormImpl : public Base {
     torch::NoGradGuard off;
     this->num_batches_tracked += 1;
     const auto momentum = this->options.momentum();
-    const double share = momentum ? *momentum : 1.0 / static_cast<double>(this->num_batches_tracked.template item<int64_t>());
+    const double share =
+        momentum ? *momentum : 1.0 / static_cast<double>(this->num_batches_tracked.template item<int64_t>());
     const double unbiased = s.rows > 1 ? s.rows / (s.rows - 1) : 1;
     this->running_mean.mul_(1 - share).add_(s.mean.to(this->running_mean.scalar_type()), share);
-    this->running_var.mul_(1 - share).add_((s.variance * unbiased).to(this->running_var.scalar_type()), share);
+    this->running_var.mul_(1 - share).add_((s.variance * unbiased).to(this->running_var.scalar_type()),
+                                           share);
   }
   lh_run* run_ = creating_run;
 };

@@ -40,32 +40,32 @@ static inline lh_status lh_no_services(void) { return NULL; }
 #define LH_PLUGIN(KIND, COMPONENT, VERSION, OPTIONS, N_OPTIONS, CREATE, BIND) \
   LH_PLUGIN_WITH_FLAGS(KIND, COMPONENT, VERSION, OPTIONS, N_OPTIONS, CREATE, BIND, 0)
 #define LH_PLUGIN_WITH_FLAGS(KIND, COMPONENT, VERSION, OPTIONS, N_OPTIONS, CREATE, BIND, FLAGS) \
-  LH_PLUGIN_NOTE(COMPONENT, VERSION, "", KIND ":" COMPONENT, "");                    \
-  static lh_status lh_plugin_init_(const lh_host *h) {                               \
-    lh_h = h;                                                                        \
-    lh_name_component(KIND, COMPONENT);                                              \
-    return BIND();                                                                   \
-  }                                                                                  \
-  static const lh_component lh_the_component_ = {.size = sizeof(lh_component),       \
-                                                 .kind = LH_STR(KIND),               \
-                                                 .name = LH_STR(COMPONENT),          \
-                                                 .version = LH_STR(VERSION),         \
-                                                 .flags = FLAGS,                     \
-                                                 .options = OPTIONS,                 \
-                                                 .n_options = N_OPTIONS,             \
-                                                 .option_stride = sizeof(lh_option), \
-                                                 .create = CREATE};                  \
-  LH_EXPORT const lh_plugin *lh_plugin_v1(void) {                                    \
-    static const lh_plugin p = {.size = sizeof(lh_plugin),                           \
-                                .abi_major = LH_ABI_MAJOR,                           \
-                                .abi_minor = LH_TARGET_MINOR,                        \
-                                .min_minor = LH_TARGET_MINOR,                        \
-                                .name = LH_STR(COMPONENT),                           \
-                                .version = LH_STR(VERSION),                          \
-                                .n_components = 1,                                   \
-                                .component_stride = sizeof(lh_component),            \
-                                .components = &lh_the_component_,                    \
-                                .init = lh_plugin_init_};                            \
-    return &p;                                                                       \
+  LH_PLUGIN_NOTE(COMPONENT, VERSION, "", KIND ":" COMPONENT, "");                               \
+  static lh_status lh_plugin_init_(const lh_host *h) {                                          \
+    lh_h = h;                                                                                   \
+    lh_name_component(KIND, COMPONENT);                                                         \
+    return BIND();                                                                              \
+  }                                                                                             \
+  static const lh_component lh_the_component_ = {.size = sizeof(lh_component),                  \
+                                                 .kind = LH_STR(KIND),                          \
+                                                 .name = LH_STR(COMPONENT),                     \
+                                                 .version = LH_STR(VERSION),                    \
+                                                 .flags = FLAGS,                                \
+                                                 .options = OPTIONS,                            \
+                                                 .n_options = N_OPTIONS,                        \
+                                                 .option_stride = sizeof(lh_option),            \
+                                                 .create = CREATE};                             \
+  LH_EXPORT const lh_plugin *lh_plugin_v1(void) {                                               \
+    static const lh_plugin p = {.size = sizeof(lh_plugin),                                      \
+                                .abi_major = LH_ABI_MAJOR,                                      \
+                                .abi_minor = LH_TARGET_MINOR,                                   \
+                                .min_minor = LH_TARGET_MINOR,                                   \
+                                .name = LH_STR(COMPONENT),                                      \
+                                .version = LH_STR(VERSION),                                     \
+                                .n_components = 1,                                              \
+                                .component_stride = sizeof(lh_component),                       \
+                                .components = &lh_the_component_,                               \
+                                .init = lh_plugin_init_};                                       \
+    return &p;                                                                                  \
   }
 #endif

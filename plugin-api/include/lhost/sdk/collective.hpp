@@ -47,7 +47,9 @@ struct CollectiveKind {
       t.group = [](lh_collective* h, const int64_t* ranks, uint64_t n, lh_process_group** out) noexcept {
         return guard("group", [&] { *out = self<Collective>(h).group(ranks, n); });
       };
-      t.group_free = [](lh_collective* h, lh_process_group* g) noexcept { self<Collective>(h).group_free(g); };
+      t.group_free = [](lh_collective* h, lh_process_group* g) noexcept {
+        self<Collective>(h).group_free(g);
+      };
     }
 #define LHOST_SLOT(f) \
   if (LHOST_OVERRIDES(D, Collective, f)) t.f = operation<&Collective::f>

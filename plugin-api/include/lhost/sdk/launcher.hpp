@@ -52,6 +52,6 @@ struct LauncherKind {
 
 #define LHOST_LAUNCHER(Class, Options, name, version) \
   LHOST_SINGLE_PLUGIN(::lhost::LauncherKind, LH_LAUNCHER_KIND, Class, Options, name, version, "", 0)
-#define LHOST_FORKING_LAUNCHER(Class, Options, name, version)                                               \
+#define LHOST_FORKING_LAUNCHER(Class, Options, name, version)                                     \
   LHOST_SINGLE_PLUGIN(::lhost::LauncherKind, LH_LAUNCHER_KIND, Class, Options, name, version, "", \
                       LH_LAUNCHER_FORKS)

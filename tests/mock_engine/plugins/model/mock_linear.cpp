@@ -45,7 +45,8 @@ struct Options {
     d(&Options::skip_at, "skip_at", "training step that returns no loss; -1 = none").min(-1);
     d(&Options::sleep_ms, "sleep_ms", "milliseconds that each training step takes").min(0);
     d(&Options::stop_at, "stop_at", "training step that asks to stop; -1 = none").min(-1);
-    d(&Options::only_rank, "only_rank", "throw_at, skip_at, stop_at, sleep_ms and log are for this rank; -1 = all")
+    d(&Options::only_rank, "only_rank",
+      "throw_at, skip_at, stop_at, sleep_ms and log are for this rank; -1 = all")
         .min(-1);
     d(&Options::bad_shape_loss, "bad_shape_loss", "return a loss of two elements");
     d(&Options::log_on_epoch, "log_on_epoch", "what `log` names is of the epoch, not of the step");
@@ -63,7 +64,8 @@ class MockLinear : public lhost::Component {
  public:
   using Handle = lh_model;
 
-  explicit MockLinear(const Options& o) : o_(o), run_(lhost::detail::creating_run), metrics_(run_), trainer_(run_) {
+  explicit MockLinear(const Options& o)
+      : o_(o), run_(lhost::detail::creating_run), metrics_(run_), trainer_(run_) {
     random_ = static_cast<const mock::RandomService*>(
         lhost::host->get_service(lhost::host, lhost::str(MOCK_RANDOM_SERVICE)));
     if (o.noise > 0 && !random_) throw lhost::Error(LH_UNIMPLEMENTED, "noise needs the mock engine");
@@ -145,7 +147,8 @@ class MockLinear : public lhost::Component {
     loss_.fill(value);
     loss_.backward() = [this, pass, dy, factor](double seed) { backward(pass, dy, factor * seed); };
     for (const std::string& name : o_.log)
-      if (here) metrics_.log(id(name, o_.log_on_epoch ? LH_ON_EPOCH : 0), value, static_cast<double>(b.counted));
+      if (here)
+        metrics_.log(id(name, o_.log_on_epoch ? LH_ON_EPOCH : 0), value, static_cast<double>(b.counted));
     out.loss = here && step == o_.skip_at ? nullptr : mock::handle(loss_);
     out.weight = o_.weight;
   }
@@ -350,7 +353,9 @@ struct MockLinearKind {
   using Base = MockLinear;
   static void bind() {
     lhost::detail::metrics_service.bind(LH_METRICS_SERVICE);
-    lhost::detail::trainer_service.bind(LH_TRAINER_SERVICE);
+    // tests without a host have no trainer; only_rank and stop_at need it
+    if (lhost::host->get_service(lhost::host, lhost::str(LH_TRAINER_SERVICE)))
+      lhost::detail::trainer_service.bind(LH_TRAINER_SERVICE);
   }
   static MockLinear& self(lh_model* m) { return lhost::detail::self<MockLinear>(m); }
   template <class D>
