@@ -1,18 +1,13 @@
 // host/cli/doctor.cpp - lhost doctor: what this machine and this installation can do, and what is wrong with them.
+#include "cli/doctor.hpp"
 #include "base/failure.hpp"
 #include "base/terminal.hpp"
-#include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "plugin/loader.hpp"
 #include "plugin/registry.hpp"
 #include "train/engine.hpp"
 
-#include <sched.h>
-#include <sys/statvfs.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
-
-#include <cstdlib>
 
 namespace lhost {
 namespace {
@@ -56,33 +51,9 @@ void check_plugins(const std::vector<std::string>& plugin_dirs) {
     if (!i.refused.empty()) problem("plugin", i.path + ": " + i.refused);
 }
 
-void check_machine() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof set, &set);
-  line("cores",
-       std::to_string(CPU_COUNT(&set)) + " usable of " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)));
-  struct sysinfo info {};
-  if (sysinfo(&info) == 0)
-    line("memory", human_bytes(static_cast<double>(info.totalram) * info.mem_unit) + ", " +
-                       human_bytes(static_cast<double>(info.freeram + info.bufferram) * info.mem_unit) +
-                       " free");
-  struct statvfs fs {};
-  if (statvfs(".", &fs) == 0) {
-    const double free_bytes = static_cast<double>(fs.f_bavail) * static_cast<double>(fs.f_frsize);
-    if (free_bytes < 100e6)
-      problem("disk", human_bytes(free_bytes) + " free in this folder: checkpoints may not fit");
-    else line("disk", human_bytes(free_bytes) + " free in this folder");
-  }
-  if (access(".", W_OK) != 0) problem("disk", "this folder cannot be written: set [run] dir");
-}
-
-void check_environment() {
-  for (const char* name : {"LHOST_LIBTORCH", "LHOST_PLUGIN_PATH", "OMP_NUM_THREADS", "MKL_NUM_THREADS"})
-    if (const char* value = std::getenv(name)) line("environment", std::string(name) + "=" + value);
-  if (std::getenv("LHOST_SET"))  // its values may be secrets
-    line("environment", "LHOST_SET is set: lhost plan MANIFEST shows what it changes");
-  if (std::getenv("OMP_NUM_THREADS")) line("", "OMP_NUM_THREADS is not used: set trainer.threads");
+void show(const doctor::Lines& lines) {
+  for (const doctor::Line& l : lines)
+    l.problem ? problem(l.what.c_str(), l.text) : line(l.what.c_str(), l.text);
 }
 
 }  // namespace
@@ -90,10 +61,15 @@ void check_environment() {
 int doctor_command(const std::vector<std::string>& plugin_dirs) {
   problems = 0;
   line("lhost", LHOST_VERSION);
-  check_machine();
+  const doctor::Variables variables = doctor::environment();
+  const auto variable = [&](const char* name) {
+    return variables.count(name) ? variables.at(name) : std::string();
+  };
+  show(doctor::machine());
   check_libtorch();
   check_plugins(plugin_dirs);
-  check_environment();
+  show(doctor::meeting(variable("MASTER_ADDR"), variable("MASTER_PORT")));
+  show(doctor::environment(variables, doctor::interfaces()));
   if (problems == 0) {
     Terminal::get().print("everything is fine");
     return 0;

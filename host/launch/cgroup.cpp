@@ -70,6 +70,21 @@ double Cgroup::cpu_limit() const {
   return limit;
 }
 
+int64_t Cgroup::memory_limit() const {
+  constexpr int64_t kNone = int64_t{1} << 60;  // version 1 writes a very large number for "none"
+  int64_t limit = kNone;
+  const auto take = [&](const std::string& file) {
+    int64_t n = 0;
+    if (std::istringstream(first_line(file)) >> n && n > 0) limit = std::min(limit, n);  // not "max"
+  };
+  for (std::string path = unified_;; path.resize(path.rfind('/'))) {
+    take(root_ + path + "/memory.max");
+    if (path.rfind('/') == path.npos) break;
+  }
+  take(find("memory", "memory.limit_in_bytes"));
+  return limit < kNone ? limit : 0;
+}
+
 int64_t Cgroup::oom_kills() const {
   int64_t most = 0;
   for (const std::string& file : {find("", "memory.events"), find("memory", "memory.oom_control")}) {

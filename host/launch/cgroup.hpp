@@ -10,8 +10,9 @@ class Cgroup {
  public:
   // Other paths for tests.
   explicit Cgroup(std::string root = "/sys/fs/cgroup", const std::string& self = "/proc/self/cgroup");
-  double cpu_limit() const;   // in cores; 0: none
-  int64_t oom_kills() const;  // how often the system killed in this group; 0 if it does not say
+  double cpu_limit() const;      // in cores; 0: none
+  int64_t memory_limit() const;  // in bytes; 0: none
+  int64_t oom_kills() const;     // how often the system killed in this group; 0 if it does not say
 
  private:
   std::string find(const std::string& controller, const char* file) const;

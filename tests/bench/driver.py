@@ -19,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from ranks import RankRows
+
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent.parent / "configs" / "data"
 FILES = [str(DATA / f"digits-train-{what}-ubyte.gz") for what in ("images.idx3", "labels.idx1")]
@@ -65,13 +67,14 @@ class Program:
             self.child.wait()
 
 
-class Bench:
+class Bench(RankRows):
     def __init__(self, arguments, folder):
         self.build, self.python, self.short = Path(arguments.build).resolve(), arguments.python, arguments.short
         self.folder, self.out = folder, open(arguments.json, "a")
         self.env = dict(os.environ, OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="",
                         PYTHONDONTWRITEBYTECODE="1", XDG_CACHE_HOME=str(folder / "cache"))
         self.missing = {p for p in ("torch", "lightning", "tensorboard") if not self.has(p)}
+
     def has(self, package):
         code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{package}') is None)"
         return subprocess.run([self.python, "-c", code], stderr=subprocess.DEVNULL, check=False).returncode == 0
@@ -265,7 +268,8 @@ class Bench:
         """Memory: resident MiB after 1 000 steps."""
         self.once("C13", 1000, 1 if self.short else 3, lambda a: a["rss"] / 2**20, "MiB")
 
-    ROWS = {"C2": c2, "C2-sgd": c2_sgd, "C3": c3, "C4": c4, "C12": c12, "C13": c13}
+    ROWS = {"C2": c2, "C2-sgd": c2_sgd, "C3": c3, "C4": c4, "C12": c12, "C13": c13,
+            "C12-ranks": RankRows.c12_ranks, "C15": RankRows.c15}
 
 
 def band(values):

@@ -17,9 +17,12 @@ def digits(images, labels):
     return [(x[i:i + BATCH], y[i:i + BATCH]) for i in range(0, len(y) - BATCH + 1, BATCH)]
 
 
-def net():
+def net(sizes=(64, 128, 10)):
     torch.manual_seed(42)
-    return torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+    layers = []
+    for i, o in zip(sizes, sizes[1:]):
+        layers += [torch.nn.Linear(i, o), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
 
 
 def optimizer(name, fused, params):

@@ -117,6 +117,25 @@ TEST_F(Doctor, TellsWhatTheEnvironmentSays) {
                     HasSubstr("LHOST_SET is set"), Not(HasSubstr("secret"))));
 }
 
+TEST_F(Doctor, HasASectionForWhateverRanksNeed) {
+  const std::string text = screen("doctor");
+  size_t at = 0;
+  for (const char* section :
+       {"\ncores  ", "\nmemory  ", "\nshared memory ", "\nlimits  ", "\ndisk  ", "\nlibtorch  ",
+        "\nplugins  ", "\nnetwork  ", "\nhost name  ", "\nport  ", "\nenvironment  "}) {
+    const size_t found = text.find(section, at);
+    ASSERT_NE(found, text.npos) << section << " is missing, or not in its place:\n" << text;
+    at = found;
+  }
+}
+
+TEST_F(Doctor, SaysThatARunWouldWaitForOtherRanks) {
+  EXPECT_THAT(screen("doctor", "RANK=1 WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500"),
+              HasSubstr("launcher.use = \"auto\" makes this process rank 1 of 4 and waits for all of them"));
+  EXPECT_THAT(refused(3, "doctor", "MASTER_PORT=none"),
+              HasSubstr("port          problem: MASTER_PORT=none is no port"));
+}
+
 TEST_F(Doctor, LooksIntoTheFoldersThatAreNamed) {
   EXPECT_THAT(screen("doctor" + mocks()), HasSubstr(LHOST_TEST_MOCK "/plugins  (--plugin-dir)\n"));
 }

@@ -63,6 +63,19 @@ TEST(Cgroup, WithoutControlGroupsThereIsNoLimit) {
   }
   EXPECT_EQ(Cgroup("/no/such", "/no/such").cpu_limit(), 0);
 }
+TEST(Cgroup, TellsTheMemoryThatItAllows) {
+  const Files f;
+  EXPECT_EQ(f.cgroup("0::/job/step\n").memory_limit(), 0);
+  f.put("job/step/memory.max", "max\n");
+  EXPECT_EQ(f.cgroup("0::/job/step\n").memory_limit(), 0);
+  f.put("job/memory.max", "2147483648\n");
+  EXPECT_EQ(f.cgroup("0::/job/step\n").memory_limit(), 2147483648);
+  f.put("memory/job/memory.limit_in_bytes", "1048576\n");
+  EXPECT_EQ(f.cgroup("4:memory:/job\n0::/\n").memory_limit(), 1048576);
+  f.put("memory/job/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(f.cgroup("4:memory:/job\n").memory_limit(), 0);
+  EXPECT_EQ(Cgroup("/no/such", "/no/such").memory_limit(), 0);
+}
 TEST(AllowedCores, AreAtLeastOne) { EXPECT_GE(allowed_cores(), 1); }
 
 }  // namespace
