@@ -12,7 +12,7 @@ struct RunState {
   explicit RunState(const Engine& engine) : metrics(engine) {}
 
   lh_step step{sizeof(lh_step), 0, 0, 0, 0, 0, 0, 1, 0, LH_STAGE_FIT, 0};
-  lh_env env{sizeof(lh_env), 0, 1, 0, 1, 0, 1, 0, {nullptr, 0}, 0, {nullptr, 0}, 0};
+  lh_env env{sizeof(lh_env), 0, 1, 0, 1, 0, 1, 0, {nullptr, 0}, 0, {nullptr, 0}, 0, 0};
   lh_trainer_info info{sizeof(lh_trainer_info), 0, {nullptr, 0}, {nullptr, 0}, -1, -1, 0, 0};
   Metrics metrics;
   Ranks* ranks = nullptr;           // set before any component sees the run

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define LH_ABI_MAJOR 1u
-#define LH_ABI_MINOR 0u
+#define LH_ABI_MINOR 1u
 #ifndef LH_TARGET_MINOR /* -DLH_TARGET_MINOR=n: "must run on hosts >= 1.n" */
 #define LH_TARGET_MINOR LH_ABI_MINOR
 #endif

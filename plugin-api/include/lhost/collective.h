@@ -5,6 +5,8 @@
  * one dtype on all ranks: float64, float32, float16, bfloat16, int64 or uint8. As in NCCL, in may be out, or the part
  * of out (of in) that belongs to this rank; other overlaps are not allowed.
  *
+ * A time limit starts when the call is made, not when its turn comes or when it is waited for.
+ *
  * Errors, of the call or of its work: LH_PEER_LOST a rank is gone; LH_DEADLINE no answer within the time limit;
  * LH_ABORTED after abort; LH_INVALID_ARGUMENT shapes or dtypes that cannot be. After one of them the group is of no
  * more use. */
@@ -47,9 +49,11 @@ typedef struct lh_collective_v0 {
   LH_OBJECT(lh_collective);
   /* Meets the other ranks; required; [main] */
   lh_status (*init)(lh_collective *, lh_run *, const lh_collective_init *) LH_NX;
-  /* A group of some ranks. All ranks call it, in the same order, members or not; *out NULL: not a member. */
+  /* A group of some ranks, which count anew from 0 in the order given; blocks until its members are there. All ranks
+   * call it, in the same order, members or not; to one that is no member *out comes back NULL, and it makes no call on
+   * that group: NULL as a group means all ranks. [main] */
   lh_status (*group)(lh_collective *, const int64_t *ranks, uint64_t n, lh_process_group **out) LH_NX;
-  void (*group_free)(lh_collective *, lh_process_group *) LH_NX;
+  void (*group_free)(lh_collective *, lh_process_group *) LH_NX; /* when its works are done. [main] */
   lh_collective_fn all_reduce;     /* in, out of one shape; required */
   lh_collective_fn reduce;         /* out: root only */
   lh_collective_fn broadcast;      /* in: root only; out of the same shape on all; required */

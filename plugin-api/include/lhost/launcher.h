@@ -46,8 +46,10 @@ typedef struct lh_launcher_v0 {
   /* Who this process is; with `start`: the world to make, rank and local_rank -1, master_port 0 if any will do.
    * An error if the environment cannot meet the spec. Texts live as long as the launcher. required; [main] */
   lh_status (*env)(lh_launcher *, const lh_launch_spec *, lh_env *out) LH_NX;
-  /* Makes one rank of this machine; its process is a child of this one, with which it must die. NULL: somebody
-   * else makes the ranks, or there is only this one. [main] */
+  /* Makes one rank of this machine and returns at once: local_rank 0 first, then upwards. Its process is a child of
+   * this one and in a process group apart from this one's, alone or with the other ranks; it must die with the thread
+   * that called start (PR_SET_PDEATHSIG), which lives until the last rank has ended. NULL: somebody else makes the
+   * ranks, or there is only this one. [main] */
   lh_status (*start)(lh_launcher *, const lh_rank_start *, int64_t *out_pid) LH_NX;
 } lh_launcher_v0;
 

@@ -27,6 +27,9 @@ typedef struct lh_env { /* who this process is; from the launcher */
   int64_t master_port;
   lh_str job;      /* the same on all ranks of one run, and of no other: two runs on one port notice it */
   int64_t restart; /* how often the run was started again; 0 the first time */
+  /* 1: whoever started the ranks serves a c10d TCPStore at master_addr:master_port (torchrun's agent does, also over
+   * restarts); 0: rank 0 has to listen there */
+  int64_t store_served;
 } lh_env;
 
 /* Events. An id is LH_EVENT(stage, what). A model or callback returns the list of those that it wants, once;

@@ -307,7 +307,7 @@ class GlooLink final : public Link {
 std::unique_ptr<Board> open_board(const Place& place, Milliseconds timeout) {
   c10d::TCPStoreOptions o;
   o.port = static_cast<uint16_t>(place.port);
-  o.isServer = place.rank == 0;
+  o.isServer = place.serves;
   o.waitWorkers = false;
   o.timeout = timeout;
   if (o.isServer) o.masterListenFd = place.listen_fd;

@@ -64,7 +64,8 @@ class Link {
 struct Place {
   std::string host;  // of rank 0
   int port = 0;
-  int listen_fd = -1;  // rank 0: a listening socket, taken over
+  bool serves = false;  // the board is this process's, on listen_fd
+  int listen_fd = -1;   // a listening socket, taken over
   int rank = 0, size = 1;
 };
 std::unique_ptr<Board> open_board(const Place&, Milliseconds timeout);

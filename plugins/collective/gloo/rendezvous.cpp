@@ -18,7 +18,7 @@ constexpr Milliseconds kSlice{50};           // between two looks at the board
 constexpr std::chrono::seconds kReport{10};  // between two lines about what is waited for
 constexpr Milliseconds kLinger{300};  // rank 0 keeps the board after a failure, for the others to read it
 
-const std::string kRun = "lhost/run", kStrangers = "lhost/strangers";  // outside of every run's own keys
+const std::string kStrangers = "lhost/strangers";  // outside of every run's own keys
 
 // A line for the log every 10 s while something is waited for.
 class Reporter {
@@ -74,11 +74,15 @@ Rendezvous::Rendezvous(const lh_env& env, int listen_fd, int64_t timeout_ns, con
   place.rank = static_cast<int>(env.rank);
   place.size = static_cast<int>(env.world_size);
   place.listen_fd = listen_fd;
+  place.serves = place.rank == 0 && env.store_served == 0;
   prefix = "lhost/" + job + "/" + std::to_string(restart);
+  // Our own board is for one attempt, so that a rank of another one finds this run and can say so; one that is served
+  // for us also has what earlier attempts wrote.
+  run_key = env.store_served == 0 ? "lhost/run" : prefix + "/run";
 }
 
 void Rendezvous::meet() {
-  if (place.rank == 0 && place.listen_fd < 0) place.listen_fd = listen_on(place.port);
+  if (place.serves && place.listen_fd < 0) place.listen_fd = listen_on(place.port);
   await_server();
   try {
     board = open_board(place, deadline.left());
@@ -126,13 +130,13 @@ void Rendezvous::await_key(const std::string& key, F meanwhile) {
 
 void Rendezvous::check_job() {
   const std::string mine = job + "\n" + std::to_string(restart) + "\n" + std::to_string(place.size);
-  if (place.rank == 0) return board->set(kRun, mine);
-  await_key(kRun, [this] {
+  if (place.rank == 0) return board->set(run_key, mine);
+  await_key(run_key, [this] {
     if (deadline.passed())
       throw lhost::Error(LH_DEADLINE, "what listens at " + where() + " did not say within " +
                                           deadline.total() + " which run it belongs to; is it rank 0?");
   });
-  const std::string theirs = board->get(kRun);
+  const std::string theirs = board->get(run_key);
   if (theirs == mine) return;
   board->add(kStrangers, 1);
   const size_t a = theirs.find('\n'), b = theirs.find('\n', a + 1);

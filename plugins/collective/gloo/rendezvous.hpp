@@ -29,7 +29,7 @@ struct Rendezvous {
   Rendezvous(const lh_env&, int listen_fd, int64_t timeout_ns, const std::atomic<bool>& aborted);
   Place place;
   Deadline deadline;
-  std::string job, prefix;
+  std::string job, prefix, run_key;
   int64_t restart;
   std::unique_ptr<Board> board;
 

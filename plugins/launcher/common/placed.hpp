@@ -13,6 +13,7 @@ struct Placed {
   int64_t master_port = 0;
   std::string job;
   int64_t restart = 0;
+  bool store_served = false;
 };
 
 // seen: the variables with their values, for messages.
@@ -86,6 +87,7 @@ class PlacedLauncher : public lhost::Launcher {
     out.master_port = place_.master_port;
     out.job = lhost::str(place_.job);
     out.restart = place_.restart;
+    out.store_served = place_.store_served ? 1 : 0;
   }
 
  protected:

@@ -48,6 +48,7 @@ struct Torchrun : PlacedLauncher {
     p.master_addr = v_.text("MASTER_ADDR");
     p.master_port = v_.required("MASTER_PORT", "torchrun");
     p.restart = v_.number("TORCHELASTIC_RESTART_COUNT").value_or(0);
+    p.store_served = v_.text("TORCHELASTIC_USE_AGENT_STORE") == "True";  // Python's str(bool)
     if (p.master_addr.empty())
       refuse("MASTER_ADDR is not set, though RANK and WORLD_SIZE are; set it, or unset those");
     check_place(p, spec, seen);
