@@ -5,7 +5,7 @@ import subprocess
 import sys
 import unittest
 
-BUILD = pathlib.Path(sys.argv.pop()) if len(sys.argv) > 1 else None
+BUILD = pathlib.Path(sys.argv.pop()).resolve() if len(sys.argv) > 1 else None
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 TRAINING = SOURCE / "tests" / "golden" / "training"
 
