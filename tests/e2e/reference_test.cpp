@@ -215,6 +215,8 @@ TEST_F(Reference, EveryKeyThereIsIsShown) {
     }
   for (const Schema* s : {&run_keys(), &trainer_keys(), &resume_keys()})
     for (const OptionSpec& o : *s) EXPECT_TRUE(shown["host"].count(o.key)) << "host.toml lacks " << o.key;
+  for (const OptionSpec& o : host_part("collective"))
+    EXPECT_TRUE(o.type == LH_T_NONE || shown["host"].count(o.key)) << "host.toml lacks " << o.key;
   for (const OptionSpec& o : data_keys()) EXPECT_TRUE(anywhere.count(o.key)) << o.key;
   for (const OptionSpec& o : selection_keys()) EXPECT_TRUE(anywhere.count(o.key)) << o.key;
   for (const PluginDescription& p : schemas().plugins())
@@ -223,7 +225,7 @@ TEST_F(Reference, EveryKeyThereIsIsShown) {
       ASSERT_TRUE(shown.count(stem)) << "configs/reference/" << stem << ".toml is missing";
       for (const OptionSpec& o : c.options)
         EXPECT_TRUE(shown[stem].count(o.key)) << stem << " lacks " << o.key;
-      if (c.kind == "data") continue;  // the host's part is shown once, split in host.toml
+      if (c.kind == "data" || c.kind == "collective") continue;  // the host's part is shown once, in host.toml
       for (const OptionSpec& o : host_part(c.kind)) {
         if (o.type == LH_T_NONE) continue;
         EXPECT_TRUE(shown[stem].count(o.key)) << stem << " lacks " << o.key;

@@ -75,7 +75,7 @@ TEST_F(Help, ErrorsGoToStandardErrorAndHelpToStandardOutput) {
 
 TEST_F(Help, VersionsAreThoseOfThisBuild) {
   EXPECT_EQ(screen("--version"), "lhost " LHOST_TEST_VERSION "\n");
-  EXPECT_EQ(screen("version"), "lhost " LHOST_TEST_VERSION "\nplugin ABI 1.0\nlibtorch 2.11.0\n");
+  EXPECT_EQ(screen("version"), "lhost " LHOST_TEST_VERSION "\nplugin ABI 1.1\nlibtorch 2.11.0\n");
   torch("2.10.9");
   EXPECT_THAT(screen("version"), HasSubstr("libtorch not found\n"));
 }

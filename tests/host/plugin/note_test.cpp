@@ -186,12 +186,12 @@ TEST(Note, SurvivesAnyBytes) {
 
 TEST(Refusal, OfAnotherAbiMajorSaysWhichSideToChange) {
   EXPECT_EQ(refused("other_major"),
-            "built for plugin ABI 2.x, this host speaks 1.0: use a newer lhost or an older plugin");
+            "built for plugin ABI 2.x, this host speaks 1.1: use a newer lhost or an older plugin");
 }
 
 TEST(Refusal, OfAPluginNewerThanTheHost) {
   EXPECT_EQ(refused("newer_minor"),
-            "needs plugin ABI 1.3, this host speaks 1.0: use a newer lhost or an older plugin");
+            "needs plugin ABI 1.3, this host speaks 1.1: use a newer lhost or an older plugin");
 }
 
 TEST(Refusal, OfAnotherRevisionOfAKind) {
