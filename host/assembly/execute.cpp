@@ -27,6 +27,18 @@ Engine start_engine(const std::string& path) {
   return load_engine(path.empty() ? installation().engine : path);
 }
 
+namespace {
+// Variables and options that contradict each other are the caller's, and nothing runs yet.
+void ask_place(const Launcher& launcher, const lh_launch_spec& spec, lh_env& env) {
+  try {
+    check(launcher->env(launcher.self(), &spec, &env));
+  } catch (const ComponentFailure& f) {
+    if (f.code != LH_INVALID_ARGUMENT) throw;
+    throw Failure(Exit::usage, f.component + ": " + f.what());
+  }
+}
+}  // namespace
+
 RunResult execute(const Plan& plan, const ExecuteOptions& options) {
   const Settings settings = settings_of(plan);
   check_paths(settings);
@@ -36,7 +48,7 @@ RunResult execute(const Plan& plan, const ExecuteOptions& options) {
   Launcher launcher = choose_launcher(plan, spec, why);
   lh_env env{};
   env.size = sizeof env;
-  check(launcher->env(launcher.self(), &spec, &env));
+  ask_place(launcher, spec, env);
   if (launcher->start) return run_ranks(plan, settings, options, launcher, env, why);
   if (env.world_size > 1)
     log(Level::info, "launcher " + launcher.identity().name + " (" + why + "): this is rank " +

@@ -261,6 +261,23 @@ void Trainer::restore_weights(const CheckpointTree& tree) {
 }
 
 void Trainer::restore_progress(const CheckpointTree& tree) {
+  restore_counters(tree);
+  const TreePath stream = ranks_.first() ? TreePath{"lhost", "rng"}
+                                         : TreePath{"lhost", "rank_rng", std::to_string(ranks_.rank())};
+  if (const TreeLeaf* rng = tree.find(stream); rng && rng->kind == LH_LEAF_TENSOR && rng->shape.size() == 1)
+    restored_rng_.assign(static_cast<const char*>(rng->data),
+                         static_cast<const char*>(rng->data) + rng->shape[0]);
+  restore_rates(tree);
+  restore_metrics(tree);
+  const auto state = [&](const auto& c) {
+    if (c) tree.load_state({"lhost", "state", c.identity().instance}, c);
+  };
+  state(c_.data), state(c_.model), state(c_.strategy), state(c_.precision), state(c_.optimizer),
+      state(c_.scheduler);
+  for (const Callback& c : c_.callbacks) state(c);
+}
+
+void Trainer::restore_counters(const CheckpointTree& tree) {
   const auto counter = [&](const char* name) { return tree.integer({"lhost", "counters", name}, 0); };
   lh_step& step = state_.step;
   step.epoch = counter("epoch");
@@ -284,11 +301,9 @@ void Trainer::restore_progress(const CheckpointTree& tree) {
     throw Failure(Exit::usage, resume_file_ + " was written after batch " + std::to_string(step.batch) +
                                    " of an epoch that now has " + std::to_string(epoch_batches_) +
                                    " batches; use the same data, batch size and limits as that run");
-  const TreePath stream = ranks_.first() ? TreePath{"lhost", "rng"}
-                                         : TreePath{"lhost", "rank_rng", std::to_string(ranks_.rank())};
-  if (const TreeLeaf* rng = tree.find(stream); rng && rng->kind == LH_LEAF_TENSOR && rng->shape.size() == 1)
-    restored_rng_.assign(static_cast<const char*>(rng->data),
-                         static_cast<const char*>(rng->data) + rng->shape[0]);
+}
+
+void Trainer::restore_rates(const CheckpointTree& tree) {
   for (size_t g = 0; g < hyper_.size(); ++g) {
     const double now = schedule_->base_rates()[g];
     const double then = tree.number({"lhost", "groups", std::to_string(g), "lr"}, now);
@@ -305,6 +320,9 @@ void Trainer::restore_progress(const CheckpointTree& tree) {
                             " ticks; for a longer one start a new run from these weights");
     schedule_->keep_total(total);
   }
+}
+
+void Trainer::restore_metrics(const CheckpointTree& tree) {
   std::vector<Metrics::Saved> saved;
   for (const std::string& name : tree.children({"lhost", "metrics"})) {
     const TreeLeaf* values = tree.find({"lhost", "metrics", name, "values"});
@@ -316,12 +334,6 @@ void Trainer::restore_progress(const CheckpointTree& tree) {
   if (ranks_.first()) state_.metrics.load_epoch(saved);  // they are those of all ranks
   for (const std::string& name : tree.children({"lhost", "known"}))
     state_.metrics.restore_known(name, tree.number({"lhost", "known", name}, 0), 0);
-  const auto state = [&](const auto& c) {
-    if (c) tree.load_state({"lhost", "state", c.identity().instance}, c);
-  };
-  state(c_.data), state(c_.model), state(c_.strategy), state(c_.precision), state(c_.optimizer),
-      state(c_.scheduler);
-  for (const Callback& c : c_.callbacks) state(c);
 }
 
 // For test and predict after fit: the best checkpoint, without a monitor the last one. Rank 0 knows which.

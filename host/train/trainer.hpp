@@ -155,6 +155,9 @@ class Trainer {
   void restore_optimizer(const CheckpointTree&);  // restore_optimizer.cpp
   std::vector<int64_t> python_numbers(const CheckpointTree&, const TreePath& groups) const;
   void restore_progress(const CheckpointTree&);
+  void restore_counters(const CheckpointTree&);
+  void restore_rates(const CheckpointTree&);
+  void restore_metrics(const CheckpointTree&);
   void restore_position(const CheckpointTree&);
 
   // ---- trainer.cpp

@@ -3,6 +3,7 @@
 #include "link.hpp"
 
 #include <ATen/ops/from_blob.h>
+#include <c10/util/Logging.h>
 #include <sched.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -308,6 +309,8 @@ std::unique_ptr<Board> open_board(const Place& place, Milliseconds timeout) {
   c10d::TCPStoreOptions o;
   o.port = static_cast<uint16_t>(place.port);
   o.isServer = place.serves;
+  c10::
+      initLogging();  // reads TORCH_CPP_LOG_LEVEL; else a name that is not known becomes a line on the terminal
   o.waitWorkers = false;
   o.timeout = timeout;
   if (o.isServer) o.masterListenFd = place.listen_fd;
