@@ -309,8 +309,7 @@ std::unique_ptr<Board> open_board(const Place& place, Milliseconds timeout) {
   c10d::TCPStoreOptions o;
   o.port = static_cast<uint16_t>(place.port);
   o.isServer = place.serves;
-  c10::
-      initLogging();  // reads TORCH_CPP_LOG_LEVEL; else a name that is not known becomes a line on the terminal
+  c10::initLogging();  // reads TORCH_CPP_LOG_LEVEL: else an unknown name there becomes a line on the terminal
   o.waitWorkers = false;
   o.timeout = timeout;
   if (o.isServer) o.masterListenFd = place.listen_fd;
