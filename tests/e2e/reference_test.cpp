@@ -225,7 +225,8 @@ TEST_F(Reference, EveryKeyThereIsIsShown) {
       ASSERT_TRUE(shown.count(stem)) << "configs/reference/" << stem << ".toml is missing";
       for (const OptionSpec& o : c.options)
         EXPECT_TRUE(shown[stem].count(o.key)) << stem << " lacks " << o.key;
-      if (c.kind == "data" || c.kind == "collective") continue;  // the host's part is shown once, in host.toml
+      if (c.kind == "data" || c.kind == "collective")
+        continue;  // the host's part is shown once, in host.toml
       for (const OptionSpec& o : host_part(c.kind)) {
         if (o.type == LH_T_NONE) continue;
         EXPECT_TRUE(shown[stem].count(o.key)) << stem << " lacks " << o.key;

@@ -54,8 +54,8 @@ typedef struct lh_collective_v0 {
    * that group: NULL as a group means all ranks. [main] */
   lh_status (*group)(lh_collective *, const int64_t *ranks, uint64_t n, lh_process_group **out) LH_NX;
   void (*group_free)(lh_collective *, lh_process_group *) LH_NX; /* when its works are done. [main] */
-  lh_collective_fn all_reduce;     /* in, out of one shape; required */
-  lh_collective_fn reduce;         /* out: root only */
+  lh_collective_fn all_reduce;                                   /* in, out of one shape; required */
+  lh_collective_fn reduce;                                       /* out: root only */
   lh_collective_fn broadcast;      /* in: root only; out of the same shape on all; required */
   lh_collective_fn all_gather;     /* out = n x in, in rank order; required */
   lh_collective_fn gather;         /* out = n x in: root only */

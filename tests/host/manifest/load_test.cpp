@@ -154,7 +154,8 @@ TEST_F(Load, TheInstalledDefaultsAreThoseOfTheDesign) {
   EXPECT_THAT(lines(d), IsEmpty());
   EXPECT_EQ(
       to_toml(m.root),
-      "{ schema = 1, accelerator = { use = \"auto\" }, launcher = { use = \"auto\" }, collective = { use = \"gloo\" }, strategy = { use = "
+      "{ schema = 1, accelerator = { use = \"auto\" }, launcher = { use = \"auto\" }, collective = { use = "
+      "\"gloo\" }, strategy = { use = "
       "\"single\" }, "
       "precision = { use = \"32-true\" }, logger = [{ use = \"csv\" }], callback = [{ use = \"progress\" }], "
       "checkpoint = [{ use = \"torch\" }] }");

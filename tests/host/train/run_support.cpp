@@ -352,7 +352,7 @@ lhost::RunResult run_thread(const lhost::Plan& plan, int rank, int ranks, const 
   lhost::Member me;
   me.watch = lhost::Watch(page.at(0), false);
   me.env = {sizeof(lh_env),          0, ranks,           rank, ranks, rank, 1, 0,
-            lhost::str("127.0.0.1"), 0, lhost::str(job), 0, 0};
+            lhost::str("127.0.0.1"), 0, lhost::str(job), 0,    0};
   try {
     return lhost::run_rank(plan, {LHOST_TEST_MOCK "/lib/mock_engine.so", {}, false}, lhost::Launcher(), me);
   } catch (const std::exception& e) {
