@@ -24,6 +24,12 @@ for ((i = 1; i <= times; ++i)); do
   [ -s "$work/out" ] && { fail "life $i: $(cat "$work/out")"; break; }
   [ -e "$work/runs/kill/version_0/$(steps)" ] || { fail "after kill $i the newest checkpoint is not there"; break; }
 done
+# The next life clears away what the last one was killed over.
+(run --resume last) &
+sleep 1.5
+kill -INT $!
+wait $!
+[ $? = 130 ] || fail "the last life"
 [ "$(ls "$work/runs/kill" | wc -l)" = 1 ] || fail "resuming made another version"
 lhost run "$configs/digits.toml" run.dir="$work/runs" run.name=kill 'run.stages=["test"]' --resume last >"$work/out" 2>&1 ||
   fail "test of the last checkpoint: $(cat "$work/out")"
