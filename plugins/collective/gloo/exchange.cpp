@@ -91,9 +91,9 @@ void Exchange::begin(const Group& group, const Call& call) {
     case Kind::all_to_all:
       return begin_all_to_all();
     case Kind::send:
-      return send(at, 2, call_.in, bytes);
+      return send(at, kPairTag, call_.in, bytes);
     case Kind::recv:
-      recv(at, 2, call_.out, bytes);
+      recv(at, kPairTag, call_.out, bytes);
       return;
     case Kind::barrier: {
       char* token = scratch(group.size());

@@ -10,11 +10,10 @@ namespace lhost_gloo {
 struct Group {
   std::vector<int> ranks;  // of the world, in the order of the group
   size_t me = 0;
-  int tag = 0;  // the group's own; its messages use tag + 0, 1, 2
+  int tag = 0;  // the base of kTagsPerGroup
   size_t size() const { return ranks.size(); }
   bool world = false;
 };
-constexpr int kTagsPerGroup = 3;
 
 // A message that the caller's thread sends itself; an all_reduce of it is one exchange of everything.
 constexpr size_t kSmall = 16 * 1024;

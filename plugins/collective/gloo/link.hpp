@@ -23,6 +23,10 @@ class Board {
   virtual std::string get(const std::string& key) = 0;  // blocks until it is there
 };
 
+// The tags of a group of ranks: its own base, plus the step of a call (0, 1), a send or receive, or the step again for the
+// answer to an offer (cross_memory.hpp).
+constexpr int kPairTag = 2, kAnswerTag = 3, kTagsPerGroup = 5;
+
 struct LinkError : std::runtime_error {
   enum class Why { interrupted, lost, late } why;
   LinkError(Why w, const std::string& text) : std::runtime_error(text), why(w) {}

@@ -5,6 +5,7 @@
 // c10d choose for all_reduce (sum and average of float32, float64 and integers), broadcast and all_gather over all ranks.
 #include "../common/transport.hpp"
 #include "address.hpp"
+#include "cross_memory.hpp"
 #include "queue.hpp"
 #include "rendezvous.hpp"
 
@@ -26,12 +27,17 @@ enum class Order { rank, backend };
 struct Options {
   Order order = Order::rank;
   std::string interface;
+  bool cross_memory = true;
   static void describe(lhost::Describe<Options>& d) {
     d(&Options::order, "order",
       "how numbers are added: in rank order, the same bits every time, or as c10d likes")
         .choices({"rank", "backend"});
     d(&Options::interface, "interface",
       "network interface between machines; empty: the one that leads to rank 0");
+    d(&Options::cross_memory, "cross_memory",
+      "ranks of one machine read large messages from each other's memory, where the system permits it; "
+      "false: "
+      "all goes over TCP");
   }
 };
 
@@ -120,10 +126,14 @@ class Gloo final : public lhost_collective::Transport {
     return name;
   }
 
-  // All connections, and one barrier: afterwards nobody needs rank 0's board any more.
+  // All connections, and an exchange over them: afterwards nobody needs rank 0's board any more.
   void connect(const Rendezvous& r, const std::string& interface, const std::string& address) {
+    CrossMemoryLink* neighbours = nullptr;
     try {
-      auto link = open_link(*r.board, r.prefix + "/gloo", r.place, interface, address, r.deadline.left());
+      auto link = std::make_unique<CrossMemoryLink>(
+          open_link(*r.board, r.prefix + "/gloo", r.place, interface, address, r.deadline.left()),
+          options_.cross_memory);
+      neighbours = link.get();
       std::atomic_store(&queue_, std::make_shared<Queue>(std::move(link), options_.order == Order::backend));
     } catch (const std::exception& e) {
       throw lhost::Error(r.deadline.passed() ? LH_DEADLINE : LH_UNAVAILABLE,
@@ -132,8 +142,28 @@ class Gloo final : public lhost_collective::Transport {
                              "; the option `interface` chooses another of " + interfaces());
     }
     if (aborted_) queue_->abort(LH_CANCELLED);
-    const int64_t left = std::chrono::nanoseconds(r.deadline.left()).count();
-    queue_->wait(queue_->issue(world_, Call{}, left), -1);
+    introduce(*neighbours, r.deadline);
+  }
+
+  // Who can read whose memory. Every rank takes part, also one that will not be read.
+  void introduce(CrossMemoryLink& link, const Deadline& deadline) {
+    const size_t n = world_->size();
+    std::vector<CrossMemoryLink::Card> cards(n);
+    exchange(Kind::all_gather, &link.card(), cards.data(), sizeof cards[0], deadline);
+    const std::vector<uint8_t> mine = link.can_read(cards);
+    std::vector<uint8_t> theirs(n);
+    exchange(Kind::all_to_all, mine.data(), theirs.data(), 1, deadline);
+    link.connect(cards, mine, theirs);
+    if (const auto near = link.near(); near.size() > 1)
+      lhost::log(LH_LOG_DEBUG, "ranks " + lhost_collective::list(near) + " read each other's memory");
+  }
+  void exchange(Kind kind, const void* in, void* out, size_t bytes, const Deadline& deadline) {
+    Call c;
+    c.kind = kind;
+    c.count = bytes;
+    c.in = static_cast<char*>(const_cast<void*>(in));
+    c.out = static_cast<char*>(out);
+    queue_->wait(queue_->issue(world_, c, std::chrono::nanoseconds(deadline.left()).count()), -1);
   }
 
   const Options options_;

@@ -59,9 +59,9 @@ void Queue::stop() noexcept {
     done_cv_.wait_for(lock, kDrain, [this] { return failed_ || (queue_.empty() && running_.empty()); });
     const bool idle = queue_.empty() && running_.empty();
     stop_ = true;
-    if (!failed_) failed_ = LH_CANCELLED, failure_ = "the run ended before";
+    if (!failed_) break_off(LH_CANCELLED, "the run ended before");
     lock.unlock();
-    if (!idle) link_->interrupt(), link_->close();
+    if (!idle) link_->close();
   }
   work_cv_.notify_all();
   watch_cv_.notify_all();
@@ -84,7 +84,7 @@ OperationPtr Queue::issue(std::shared_ptr<const Group> group, const Call& call, 
   o->group = std::move(group);
   o->timeout_ns = timeout_ns;
   Lock lock(mutex_);
-  o->number = issued_++;  // 0 is the barrier at the end of init
+  o->number = issued_++;
   if (failed_) throw lhost::Error(failed_, after_failure(*o));
   if (direct(*o)) {
     begin(*o, lock);
@@ -201,6 +201,13 @@ void Queue::close(Operation& o, lh_code code, const std::string& text) {
   o.state = State::done;
 }
 
+// Under the lock. The link comes before any operation is done: others may be reading the memory of those under way.
+void Queue::break_off(lh_code code, std::string text) {
+  failed_ = code;
+  failure_ = std::move(text);
+  link_->interrupt();
+}
+
 // A rank that fails closes its connections too: who said so before is not the one that went first.
 std::string Queue::blame(Operation& o, const LinkError& e, int64_t& culprit) {
   const auto broken = o.exchange ? o.exchange->batch().broken() : std::vector<int64_t>{};
@@ -240,11 +247,10 @@ void Queue::fail(Operation& o, const LinkError& e, Lock& lock) {
   }
   const bool first = !failed_;
   if (failed_ == LH_ABORTED) code = failed_, text = after_failure(o);  // meanwhile
-  if (first) failed_ = code, failure_ = text;
+  if (first) break_off(code, text);
   close(o, code, text);
   if (!first) return;
   lock.unlock();
-  link_->interrupt();
   link_->say({code, static_cast<int32_t>(culprit)});
   if (code == LH_PEER_LOST) link_->close();  // the others learn it now, not when this process ends
   lock.lock();
@@ -275,10 +281,8 @@ void Queue::abort(lh_code why) noexcept {
   {
     const Lock lock(mutex_);
     if (failed_) return;
-    failed_ = LH_ABORTED;
-    failure_ = "aborted (reason " + std::to_string(why) + ")";
+    break_off(LH_ABORTED, "aborted (reason " + std::to_string(why) + ")");
   }
-  link_->interrupt();
   link_->say({LH_ABORTED, -1});
   link_->close();
   work_cv_.notify_all();

@@ -17,7 +17,7 @@ struct Operation {
   using Clock = std::chrono::steady_clock;
   lhost_collective::Call call;
   std::shared_ptr<const Group> group;
-  uint64_t number = 0;  // call n of this instance
+  int64_t number = 0;  // call n of this instance
   int64_t timeout_ns = 0;
   // guarded by the queue's mutex
   enum class State { queued, begun, running, done } state = State::queued;
@@ -55,6 +55,7 @@ class Queue {
   void fail(Operation&, const LinkError&, Lock&);
   std::string blame(Operation&, const LinkError&, int64_t& culprit);
   void close(Operation&, lh_code, const std::string&);
+  void break_off(lh_code, std::string text);
   void start_clock(Operation&);
   void attend(const Operation&);
   std::string after_failure(const Operation&) const;
@@ -69,8 +70,9 @@ class Queue {
   std::vector<OperationPtr> running_;
   std::vector<std::unique_ptr<Exchange>> idle_;  // with their scratch memory
   Operation::Clock::time_point next_watch_ = Operation::Clock::time_point::max();
-  uint64_t issued_ = 0;
-  lh_code failed_ = LH_OK;  // the first error
+  int64_t issued_ = -1;  // the two calls at the start are not counted
+  lh_code failed_ =
+      LH_OK;  // the first error; the link is interrupted by whoever sets it, before anyone else sees it
   std::string failure_;
   bool stop_ = false;
 
