@@ -26,15 +26,15 @@ int64_t free_port() {
 class Peer {
  public:
   Peer(int64_t rank, int64_t size, int64_t port, const std::string& job, const std::string& what,
-       const std::string& seconds = "20") {
+       const std::string& seconds, bool cross_memory) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
     std::vector<std::string> words{
-        LHOST_TEST_PEER, std::to_string(rank), std::to_string(size), std::to_string(port), job, what,
-        seconds};
+        LHOST_TEST_PEER, std::to_string(rank),    std::to_string(size), std::to_string(port), job, what,
+        seconds,         cross_memory ? "1" : "0"};
     std::vector<char*> argv;
     for (std::string& s : words) argv.push_back(s.data());
     argv.push_back(nullptr);
@@ -78,20 +78,41 @@ class Peer {
   std::string buffer_;
 };
 
-std::vector<std::unique_ptr<Peer>> peers(int64_t n, const std::string& last, const std::string& seconds) {
-  const int64_t port = free_port();
-  const std::string job = a_new_job();
-  std::vector<std::unique_ptr<Peer>> out;
-  for (int64_t r = 0; r < n; ++r)
-    out.push_back(std::make_unique<Peer>(r, n, port, job, r + 1 == n ? last : "reduce", seconds));
-  for (auto& p : out) EXPECT_EQ(p->line(), "met");
-  for (auto& p : out) EXPECT_EQ(p->line(), "round 5");
-  return out;
-}
+// Reductions of 400 kB by processes that read each other's memory, or do not.
+struct GlooProcesses : testing::TestWithParam<bool> {
+  static std::vector<std::unique_ptr<Peer>> peers(const std::vector<bool>& cross_memory,
+                                                  const std::string& last, const std::string& seconds) {
+    const int64_t port = free_port(), n = static_cast<int64_t>(cross_memory.size());
+    const std::string job = a_new_job();
+    std::vector<std::unique_ptr<Peer>> out;
+    for (int64_t r = 0; r < n; ++r)
+      out.push_back(std::make_unique<Peer>(r, n, port, job, r + 1 == n ? last : "reduce", seconds,
+                                           cross_memory[static_cast<size_t>(r)]));
+    return out;
+  }
+  // What each has logged at the start; afterwards all are at work.
+  static std::vector<std::string> start(const std::vector<std::unique_ptr<Peer>>& all) {
+    std::vector<std::string> logs;
+    for (auto& p : all) {
+      logs.emplace_back();
+      for (std::string s = p->line(); s != "met" && !s.empty(); s = p->line()) logs.back() += s + "\n";
+    }
+    for (auto& p : all) EXPECT_EQ(p->line(), "round 5");
+    return logs;
+  }
+  static auto started(size_t n, const std::string& last, const std::string& seconds) {
+    auto all = peers(std::vector<bool>(n, GetParam()), last, seconds);
+    for (const std::string& log : start(all))
+      EXPECT_EQ(log.find("read each other's memory") != log.npos, GetParam()) << log;
+    return all;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(By, GlooProcesses, testing::Bool(),
+                         [](const auto& x) { return std::string(x.param ? "Memory" : "Tcp"); });
 
-TEST(GlooProcesses, WhoIsKilledIsMissedWithinSeconds) {
+TEST_P(GlooProcesses, WhoIsKilledIsMissedWithinSeconds) {
   for (const size_t victim : {2, 0}) {
-    auto all = peers(3, "reduce", "20");
+    auto all = started(3, "reduce", "20");
     const auto start = Clock::now();
     all[victim]->end(SIGKILL);
     for (size_t r = 0; r < 3; ++r)
@@ -103,18 +124,24 @@ TEST(GlooProcesses, WhoIsKilledIsMissedWithinSeconds) {
   }
 }
 
-TEST(GlooProcesses, WhoHangsIsNamedAtTheTimeLimit) {
-  auto all = peers(3, "stop", "1");
+TEST_P(GlooProcesses, WhoHangsIsNamedAtTheTimeLimit) {
+  auto all = started(3, "stop", "1");
   for (size_t r = 0; r < 2; ++r)
     EXPECT_THAT(all[r]->line(), StartsWith("error 4 all_reduce (average) of 100000 float32 (call 11) got no "
                                            "answer from rank(s) [2] within 1 s"));
 }
 
-TEST(GlooProcesses, WhoIsStoppedIsNamedAtTheTimeLimit) {
-  auto all = peers(2, "reduce", "1");
+TEST_P(GlooProcesses, WhoIsStoppedIsNamedAtTheTimeLimit) {
+  auto all = started(2, "reduce", "1");
   all[1]->end(SIGSTOP);
   EXPECT_THAT(all[0]->line(),
               AllOf(StartsWith("error 4 "), HasSubstr("no answer from rank(s) [1] within 1 s")));
+}
+
+TEST(GlooMemory, OneThatIsNotReadHasAllOfItOverTcpAndTheOthersDoNot) {
+  const auto all = GlooProcesses::peers({true, false, true}, "reduce", "20");
+  EXPECT_THAT(GlooProcesses::start(all), testing::ElementsAre("ranks [0, 2] read each other's memory\n", "",
+                                                              "ranks [0, 2] read each other's memory\n"));
 }
 
 TEST(GlooMeeting, OneRankNeedsNoNetwork) {

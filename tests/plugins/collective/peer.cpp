@@ -1,7 +1,7 @@
 // peer.cpp - one rank of gloo as a process of its own, for tests that kill it.
-//   collective_peer <rank> <size> <port> <job> <what> [<seconds>]
-// what: "reduce" forever; "stop" after 5 rounds, that is sleep; "meet" and end. Prints a line on each: met, round 5, and at
-// the end the code and text of the error.
+//   collective_peer <rank> <size> <port> <job> <what> <seconds> <cross_memory: 0 or 1>
+// what: "reduce" forever; "stop" after 5 rounds, that is sleep. Prints a line on each: what was logged at the start, met,
+// round 5, and at the end the code and text of the error.
 #define LHOST_TEST_TRANSPORT "gloo"
 #include "rig.hpp"
 
@@ -30,13 +30,14 @@ int main(int, char** argv) {
   w.port = std::stol(argv[3]);
   w.job = argv[4];
   const std::string what = argv[5];
-  if (argv[6]) w.timeout_ns = static_cast<int64_t>(1e9 * std::stod(argv[6]));
+  w.timeout_ns = static_cast<int64_t>(1e9 * std::stod(argv[6]));
   try {
-    Rank r(w, {});
+    Rank r(w, {{"cross_memory", *argv[7] == '1'}});
     r.init();
+    for (const std::string& line : logged()) std::puts(line.c_str());
     std::puts("met");
     std::fflush(stdout);
-    if (what != "meet") reduce(r, what == "stop");
+    reduce(r, what == "stop");
   } catch (const StatusError& e) {
     std::printf("error %d %s\n", e.code, e.what());
     return 1;

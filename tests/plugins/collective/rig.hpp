@@ -1,5 +1,5 @@
 // rig.hpp - N ranks of one transport as threads of this process, with tensors and works of the test's own. LibTorch-free;
-// the transport is LHOST_TEST_TRANSPORT.
+// the transport is LHOST_TEST_TRANSPORT, with LHOST_TEST_OPTIONS of it where a test names none.
 //   World w(4);
 //   w.run([](Rank& r) { Tensor t = ...; r.all_reduce(t, t, LH_REDUCE_SUM); });
 #pragma once
@@ -36,6 +36,10 @@ struct lh_work {
   lh_work_ops ops;
   void* self;
 };
+
+#ifndef LHOST_TEST_OPTIONS
+#define LHOST_TEST_OPTIONS
+#endif
 
 namespace lhost_test {
 
@@ -192,6 +196,8 @@ class World {
  public:
   explicit World(int64_t n, const Options& options = {}, Where like = {}) {
     offer_services();
+    Options all{LHOST_TEST_OPTIONS};
+    for (const auto& [key, value] : options) all[key] = value;
     like.size = n;
     like.job = a_new_job();
     like.listen_fd = -1;
@@ -199,7 +205,7 @@ class World {
     for (int64_t r = 0; r < n; ++r) {
       like.rank = r;
       like.listen_fd = r == 0 ? fd : -1;
-      ranks.push_back(std::make_unique<Rank>(like, options));
+      ranks.push_back(std::make_unique<Rank>(like, all));
     }
   }
   // Each rank in a thread of its own; the texts of what they threw, "" where nothing.
