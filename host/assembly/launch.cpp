@@ -116,14 +116,23 @@ RunResult result_of(const SuperviseResult& s, const Place& place, const RankEnv&
   return r;
 }
 
+// The run's own folder is that of node 0. What another node's ranks print goes into <dir>/<name>/node_K/version_N: the
+// nodes may share a file system, or not.
+Settings settings_of_node(Settings s, int64_t node) {
+  if (node == 0) return s;
+  s.dir += "/" + s.name;
+  s.name = "node_" + std::to_string(node);
+  return s;
+}
+
 }  // namespace
 
 RunResult run_ranks(const Plan& plan, const Settings& settings, const ExecuteOptions& options,
                     const Launcher& launcher, const lh_env& env, const std::string& why) {
-  Place place = find_resume(plan, settings);
+  Place place = env.node_rank == 0 ? find_resume(plan, settings) : Place{};
   const bool forks = (launcher.identity().flags & LH_LAUNCHER_FORKS) != 0;
   if (forks) load_everything(plan, options);
-  const FolderLock lock = open_place(settings, place);
+  const FolderLock lock = open_place(settings_of_node(settings, env.node_rank), place);
   std::filesystem::remove(place.run_folder +
                           "/result.json");  // of an earlier life: it would be taken for this one's
   SuperviseOptions o;

@@ -34,10 +34,11 @@ void tell_failure(const RunResult& r, const Member& me) {
           r.error);
 }
 
-// Rank 0 chooses the place; the others write nothing there, but read the checkpoint.
-std::optional<FolderLock> agree_on_place(Ranks& ranks, const Settings& settings, Place& place) {
+// Rank 0 chooses the place, or its supervisor did; the others, on other nodes too, write nothing there, but read the
+// checkpoint.
+std::optional<FolderLock> agree_on_place(Ranks& ranks, const Settings& settings, bool chosen, Place& place) {
   std::optional<FolderLock> lock;
-  if (ranks.first()) lock.emplace(open_place(settings, place));
+  if (ranks.first() && !chosen) lock.emplace(open_place(settings, place));
   place.run_folder = ranks.broadcast(place.run_folder);
   place.resume_file = ranks.broadcast(place.resume_file);
   place.continues = ranks.broadcast(place.continues ? "yes" : "") == "yes";
@@ -77,8 +78,7 @@ RunResult run_rank(const Plan& plan, const ExecuteOptions& options, Launcher lau
   if (me.env.rank > 0) Terminal::get().mute();
   Place place = me.place ? *me.place : me.env.rank == 0 ? find_resume(plan, settings) : Place{};
   std::unique_ptr<Run> run = prepare(plan, settings, options, std::move(launcher), me);
-  std::optional<FolderLock> lock;
-  if (!me.place) lock = agree_on_place(*run->ranks, settings, place);
+  const std::optional<FolderLock> lock = agree_on_place(*run->ranks, settings, me.place.has_value(), place);
 
   RunResult result;
   result.run_folder = place.run_folder;

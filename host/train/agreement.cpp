@@ -39,6 +39,20 @@ void Trainer::agree() {
 
 namespace {
 
+// What the run computes, in the words of the manifest. Its other tables can differ from machine to machine: folders,
+// interfaces, the place of the data.
+std::string settings_alike(const std::string& manifest) {
+  std::string out, table;
+  for (const std::string& line : split(manifest, '\n')) {
+    if (!line.empty() && line[0] == '[') table = line;
+    if (line.empty() || line == table) continue;
+    const bool all = table == "[trainer]" || table == "[strategy]" || table == "[precision]" ||
+                     table == "[model]" || table == "[optimizer]" || table == "[scheduler]";
+    if (all || (table == "[run]" && line.rfind("seed ", 0) == 0)) out += table + " " + line + "\n";
+  }
+  return out;
+}
+
 std::string describe_param(const lh_param_info& p) {
   std::string s = "the model's \"" + std::string(view(p.name)) + "\" with shape [";
   for (int32_t d = 0; d < p.ndim; ++d) s += (d ? ", " : "") + std::to_string(p.shape[d]);
@@ -53,7 +67,7 @@ std::string line_of(const std::string& text, size_t n) {
 
 }  // namespace
 
-// Versions and the model's parameters: what differs would end as a hang, or as an average of unlike things.
+// Versions, settings and the model's parameters: what differs would end as a hang, or as an average of unlike things.
 void Trainer::check_same_everywhere() {
   if (ranks_.alone()) return;
   std::string mine = "lhost " + set_.host_version + "\n" + std::string(view(engine_->name)) + " " +
@@ -63,6 +77,7 @@ void Trainer::check_same_everywhere() {
   };
   add(c_.accelerator), add(c_.collective), add(c_.precision), add(c_.strategy), add(c_.data), add(c_.model);
   add(c_.optimizer), add(c_.scheduler);
+  mine += settings_alike(set_.manifest);
   for (const lh_param_info& p : params_) mine += describe_param(p) + "\n";
   const std::vector<std::string> all = ranks_.gather(mine);
   for (size_t r = 1; r < all.size(); ++r) {

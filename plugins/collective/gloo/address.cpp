@@ -147,6 +147,10 @@ std::string address_towards(const std::string& host, int port) {
                                          interfaces() + ", and the option `interface` chooses one");
 }
 
+bool is_loopback(const std::string& address) {
+  return address == "::1" || address.compare(0, 4, "127.") == 0;
+}
+
 std::string interfaces() {
   std::string out;
   for (const auto& [name, addresses] : interface_addresses())

@@ -10,6 +10,7 @@ int listen_on(int port);  // a socket on all addresses; an error names the port 
 std::string try_connect(const std::string& host, int port);
 // The address of this machine on the way to a host.
 std::string address_towards(const std::string& host, int port);
+bool is_loopback(const std::string& address);
 // "eth0 (10.0.0.5), lo (127.0.0.1)"; an interface that is not there is an error that says what is.
 std::string interfaces();
 void check_interface(const std::string& name, const std::string& who_said_so);

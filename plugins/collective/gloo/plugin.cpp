@@ -78,7 +78,7 @@ class Gloo final : public lhost_collective::Transport {
     std::string address;
     const std::string interface = choose_interface(env, address);
     rendezvous.meet();
-    connect(rendezvous, interface, address);
+    connect(env, rendezvous, interface, address);
   }
 
   lh_process_group* group(const int64_t* ranks, uint64_t n) override {
@@ -126,10 +126,20 @@ class Gloo final : public lhost_collective::Transport {
     return name;
   }
 
+  // Many a machine knows its own name as 127.0.1.1, which is of no use to the others. The machine of rank 0 asks node 1 for
+  // its address, and takes the one of its own from which the way leads there.
+  static void leave_loopback(const lh_env& env, const Rendezvous& r, std::string& address) {
+    const std::string key = r.prefix + "/node1";
+    if (env.node_rank == 1 && env.local_rank == 0)
+      r.board->set(key, address_towards(r.place.host, r.place.port));
+    if (is_loopback(address)) address = address_towards(r.board->get(key), r.place.port);
+  }
+
   // All connections, and an exchange over them: afterwards nobody needs rank 0's board any more.
-  void connect(const Rendezvous& r, const std::string& interface, const std::string& address) {
+  void connect(const lh_env& env, const Rendezvous& r, const std::string& interface, std::string address) {
     CrossMemoryLink* neighbours = nullptr;
     try {
+      if (env.num_nodes > 1) leave_loopback(env, r, address);
       auto link = std::make_unique<CrossMemoryLink>(
           open_link(*r.board, r.prefix + "/gloo", r.place, interface, address, r.deadline.left()),
           options_.cross_memory);
