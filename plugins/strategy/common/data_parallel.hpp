@@ -26,7 +26,7 @@ struct Options {
       "the loss need not depend on every parameter; else that is an error");
     d(&Options::static_graph, "static_graph", "every step uses the parameters that the first one used");
     d(&Options::broadcast_buffers, "broadcast_buffers",
-      "every step and evaluation starts from the buffers of rank 0");
+      "every step starts from the buffers of rank 0; evaluations do in any case");
   }
 };
 
