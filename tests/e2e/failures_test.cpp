@@ -141,7 +141,7 @@ TEST_F(Failures, ADataErrorOnOneRankIsItsOwn) {
 }
 
 // Only rank 0 writes what is larger than the limit.
-TEST_F(Failures, AFullDiskOnRankZeroIsNamedAndLeavesNoHalfFile) {
+TEST_F(Failures, F023_ckAtomic_AFullDiskOnRankZeroIsNamedAndLeavesNoHalfFile) {
   const auto o = lhost("strategy.use=ddp", "ulimit -f 150;");
   EXPECT_EQ(o.exit_code, 3) << o.output;
   EXPECT_THAT(o.output.substr(o.output.rfind("error:")), AllOf(HasSubstr("rank 0"), HasSubstr(".ckpt")));
@@ -150,7 +150,7 @@ TEST_F(Failures, AFullDiskOnRankZeroIsNamedAndLeavesNoHalfFile) {
   expect_nothing_left();
 }
 
-TEST_F(Failures, ABusyPortIsNamed) {
+TEST_F(Failures, F059_ddPort_ABusyPortIsNamed) {
   const auto start = Clock::now();
   const auto o = lhost(
       "strategy.use=ddp launcher.use=exec",
@@ -224,7 +224,7 @@ TEST_F(Failures, DivergentControlFlowIsNamedByCheck) {
   EXPECT_THAT(o.output, HasSubstr("broadcast of 3 float32")) << o.output;
 }
 
-TEST_F(Failures, ARestartGoesOnFromTheLastCheckpoint) {
+TEST_F(Failures, F194_sgRequeue_ARestartGoesOnFromTheLastCheckpoint) {
   const std::string plain = "strategy.use=ddp model.dropout=0 trainer.max_epochs=4 ";
   ASSERT_EQ(lhost(plain).exit_code, 0);
   const auto o = lhost(

@@ -90,7 +90,7 @@ void expect_same_training(const std::string& model, const Numbers& n, int ranks 
 
 TEST(Golden, MlpInFloat32EqualsPyTorch) { expect_same_training("mlp", kFloat32); }
 TEST(Golden, MlpInFloat64EqualsPyTorch) { expect_same_training("mlp", kFloat64); }
-TEST(Golden, MlpOnTwoRanksEqualsPyTorch) {
+TEST(Golden, F158_cxDdp_MlpOnTwoRanksEqualsPyTorch) {
   expect_same_training("mlp", kFloat32, 2);
   expect_same_training("mlp", kFloat64, 2);
 }

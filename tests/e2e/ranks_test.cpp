@@ -90,7 +90,7 @@ TEST_F(RankProcesses, EqualTheVirtualWorldBitForBit) {
     }
 }
 
-TEST_F(RankProcesses, EqualOneProcessOnTheJoinedBatch) {
+TEST_F(RankProcesses, F065_ddParity_EqualOneProcessOnTheJoinedBatch) {
   const Overrides sgd = {"optimizer={use = \"sgd\", lr = 0.05, momentum = 0.9, weight_decay = 1e-4}"};
   for (int64_t ranks : {2, 3}) {
     Overrides joined = sgd, ddp = sgd;
@@ -116,7 +116,7 @@ TEST_F(RankProcesses, BucketsAndBackendOrder) {
   expect_near(last(on_ranks(2, 1, {"strategy.use=ddp", "collective.order=backend"})), whole, 1e-6);
 }
 
-TEST_F(RankProcesses, ReportOfAnEmbeddedRunHasWhatRankZeroKnows) {
+TEST_F(RankProcesses, F069_ddSpawn_ReportOfAnEmbeddedRunHasWhatRankZeroKnows) {
   const lhost::RunReport r = on_ranks(2, 1,
                                       {"strategy.use=ddp_spawn", "run.stages=[\"fit\", \"test\"]",
                                        "checkpoint[0].save_top_k=1", "checkpoint[0].monitor=val_loss"});

@@ -110,5 +110,43 @@ readmes() {
   done
 }
 
+# tests/cases.md: one row an id and one state a row; the tests that it names exist; no test has an id without a row.
+cases() {
+  local problems
+  [ -s tests/cases.md ] || { complain "tests/cases.md is gone"; return; }
+  problems=$({
+    sources tests | xargs cat | tr '\n' ' ' | grep -oE '\bTYPED_TEST\([^)]*|\bTEST(_[FP])?\([^)]*' | sed -E 's/^[A-Z_]+\( *//; s/ *, */./; s/ *$//; s/^/T /'
+    find tests -name CMakeLists.txt -exec cat {} + | grep -oE '\b(add_test\(NAME|lhost_add_python_test\() *[A-Za-z0-9_.]+' | sed -E 's/.*[ (]/T /'
+    sed -nE 's/^foreach\(name ([a-z_ ]+)\)$/\1/p' tests/e2e/CMakeLists.txt | tr ' ' '\n' | sed 's/^/T E2e./'
+    grep -n '^| F' tests/cases.md | sed 's/^/R /'
+  } | awk -F'\t' '
+    sub(/^T /, "") { test[$0] = 1; next }
+    {
+      line = $0; sub(/^R /, "", line); at = line; sub(/:.*/, "", at); sub(/^[0-9]+:/, "", line)
+      place = "tests/cases.md:" at ": "
+      n = split(line, cell, / *\| */)
+      if (n != 6 || cell[2] !~ /^F-[0-9][0-9][0-9]$/) { print place "expected | F-000 | name | what must hold | state |"; next }
+      if (row[cell[2]]++) print place cell[2] " comes twice"
+      state = cell[5]
+      if (state !~ /^(shown by `|waits: .|does not apply: .)/ || state ~ /.(shown by `|waits: |does not apply: )/) {
+        print place "expected one of: shown by `Suite.Name`; waits: ...; does not apply: ..."; next
+      }
+      if (state !~ /^shown by/) next
+      sub(/; not yet: .*/, "", state); sub(/^shown by /, "", state)
+      n = split(state, name, /, /)
+      for (i = 1; i <= n; ++i) {
+        if (name[i] !~ /^`[A-Za-z0-9_]+\.[A-Za-z0-9_]+`$/) { print place "expected `Suite.Name`, found " name[i]; continue }
+        gsub(/`/, "", name[i])
+        if (!(name[i] in test)) print place "there is no test " name[i]
+      }
+    }
+    END {
+      for (t in test)
+        for (rest = t; match(rest, /F[0-9][0-9][0-9]_/); rest = substr(rest, RSTART + 5))
+          if (!(("F-" substr(rest, RSTART + 1, 3)) in row)) print "tests/cases.md has no row of the test " t
+    }')
+  [ -z "$problems" ] || complain "$problems"
+}
+
 "$rule"
 exit $bad

@@ -24,7 +24,7 @@ TEST_F(Supervise, EachRankLearnsWhoItIs) {
   EXPECT_THAT(s.output, Not(HasSubstr(" port 0 ")));
 }
 
-TEST_F(Supervise, LeftOverVariablesAreReplaced) {
+TEST_F(Supervise, F173_clStale_LeftOverVariablesAreReplaced) {
   const Outcome o = shell("RANK=9 WORLD_SIZE=8 LOCAL_RANK=7 MASTER_ADDR=elsewhere LHOST_JOB=old " +
                           command("--ranks 2", "show"));
   EXPECT_THAT(o.output, AllOf(HasSubstr("rank 0 of 2 port "), HasSubstr(" addr 127.0.0.1 ")));
@@ -61,7 +61,7 @@ TEST_F(Supervise, ForkedRanksLearnTheSame) {
   EXPECT_THAT(log(1), AllOf(StartsWith("rank 1 of 2 port "), HasSubstr(" request bytes \x01\x02 ")));
 }
 
-TEST_F(Supervise, ThreadsAreSharedUnlessTheUserSaysSo) {
+TEST_F(Supervise, F075_ddThreads_ThreadsAreSharedUnlessTheUserSaysSo) {
   EXPECT_THAT(run("--ranks 64", "show").output, HasSubstr(" omp 1 "));
   EXPECT_THAT(shell("OMP_NUM_THREADS=5 " + command("--ranks 2", "show")).output, HasSubstr(" omp 5 "));
 }
@@ -105,7 +105,7 @@ TEST_F(Supervise, RanksInheritNoOtherDescriptors) {
   EXPECT_THAT(o.output, StartsWith("5\n"));
 }
 
-TEST_F(Supervise, ManyAtATimeHaveTheirOwnPorts) {
+TEST_F(Supervise, F059_ddPort_ManyAtATimeHaveTheirOwnPorts) {
   std::string all;
   for (int i = 0; i < 20; ++i) all += command("--ranks 2", "slow:3000 show") + " & ";
   shell(all + "wait");

@@ -66,7 +66,7 @@ TEST_P(SuperviseSignal, EndsTheRanksInOrder) {
   EXPECT_THAT(output(), Not(HasSubstr("error")));
 }
 
-TEST_P(SuperviseSignal, TwiceEndsAllAtOnce) {
+TEST_P(SuperviseSignal, F058_ddZombie_TwiceEndsAllAtOnce) {
   start("--ranks 3", "train:20000");
   ASSERT_TRUE(ranks_run(3));
   kill(pid_, SIGINT);
@@ -112,7 +112,7 @@ TEST_F(SuperviseSignals, AllRanksAreOneGroup) {
   wait_for_end();
 }
 
-TEST_F(SuperviseSignals, ASchedulerThatSignalsEveryProcessAsksOnce) {
+TEST_F(SuperviseSignals, F195_sgWorker_ASchedulerThatSignalsEveryProcessAsksOnce) {
   start("--ranks 3 --tail", "train:400");
   ASSERT_TRUE(ranks_run(3));
   for (int p : processes_of(dir_.path()))
@@ -170,7 +170,7 @@ TEST_F(SuperviseSignals, OneRankThatIsToldToEndIsNoFailure) {
   EXPECT_THAT(output(), HasSubstr("asked 1"));
 }
 
-TEST_F(SuperviseSignals, KilledItTakesItsRanksWithIt) {
+TEST_F(SuperviseSignals, F058_ddZombie_KilledItTakesItsRanksWithIt) {
   for (const char* launcher : {"exec", "spawn"}) {
     if (!kForksWork && launcher == std::string("spawn")) continue;
     start(std::string("--ranks 3 --launcher ") + launcher, "hang deaf busy");

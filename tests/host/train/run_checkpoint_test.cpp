@@ -91,6 +91,14 @@ TEST_F(RunCheckpoint, TheBestFileIsInReportResultAndIndex) {
   EXPECT_THAT(o.read("checkpoints.json"), HasSubstr("\"best\": \"" + best + "\""));
 }
 
+TEST_F(RunCheckpoint, F033_ckAll_WhenAllFilesAreKeptTheBestIsStillKnown) {
+  const Outcome o = done({epochs(3), values(R"("0.5", "0.25", "0.375")"),
+                          policy(R"(monitor = "val_m", mode = "min", save_top_k = -1)")});
+  EXPECT_EQ(o.files().size(), 3u);
+  EXPECT_EQ(o.report.best_checkpoint, o.report.run_folder + "/checkpoints/epoch=1-step=8.ckpt");
+  EXPECT_EQ(o.result("/checkpoints/best/value"), "0.25");
+}
+
 TEST_F(RunCheckpoint, B090_AFixedNameIsNumbered) {
   EXPECT_THAT(done({epochs(3), policy(R"(filename = "m", save_top_k = -1)")}).files(),
               ElementsAre("m-v1.ckpt", "m-v2.ckpt", "m.ckpt"));

@@ -184,7 +184,7 @@ TEST_F(RunFailure, ASignalInAnEvaluationEndsItAndSavesNoOtherWeights) {
   EXPECT_THAT(o.all("fit.checkpoint"), SizeIs(testing::Le(6)));
 }
 
-TEST_F(RunFailure, ASignalDuringTheCheckBeforeTrainingLeavesNoCheckpoint) {
+TEST_F(RunFailure, F191_sgEverywhere_ASignalDuringTheCheckBeforeTrainingLeavesNoCheckpoint) {
   // the recorder writes its first line in the check: by then the signal can be seen
   const Outcome o =
       run({"data.val_samples=8", "trainer.num_sanity_val_steps=-1", "checkpoint=[{use=\"torch\"}]",

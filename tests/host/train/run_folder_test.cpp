@@ -72,7 +72,7 @@ TEST_F(RunFolder, AFileTakesANumberToo) {
   EXPECT_EQ(make(), dir / "run/version_1");
 }
 
-TEST_F(RunFolder, IsNobodyElsesWhenManyStartTogether) {
+TEST_F(RunFolder, F053_lgRace_IsNobodyElsesWhenManyStartTogether) {
   std::vector<std::string> made(16);
   std::vector<std::thread> threads;
   for (std::string& m : made) threads.emplace_back([&m, this] { m = make(); });

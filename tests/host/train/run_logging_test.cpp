@@ -107,7 +107,7 @@ TEST_F(RunLogging, ValidationMetricsOfTheTestStageAreCalledTest) {
   EXPECT_NE(o.result("/metrics/last/val_loss"), "(none)");
 }
 
-TEST_F(RunLogging, B035_TheCheckBeforeTrainingLeavesNothing) {
+TEST_F(RunLogging, B035_F178_rpSanity_TheCheckBeforeTrainingLeavesNothing) {
   const Overrides noisy = {"data.val_samples=8", "trainer.max_epochs=2", "model.noise=0.5"};
   auto with = [&](const std::string& steps) {
     Overrides o = noisy;

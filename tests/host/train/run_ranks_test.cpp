@@ -34,7 +34,7 @@ TEST_F(RunRanks, F065_ddParity_TheSameGlobalBatchGivesTheSameWeights) {
 }
 
 // 7 samples: the last global batch is uneven, and with 3 and 4 ranks some of them have no row at all.
-TEST_F(RunRanks, AnUnevenLastBatchIsTheMeanOfItsRows) {
+TEST_F(RunRanks, F055_ddUneven_AnUnevenLastBatchIsTheMeanOfItsRows) {
   for (int ranks : {2, 3, 4}) {
     const auto o = done_on(ranks, {"data.samples=7", "data.batch_size=2", "trainer.max_epochs=3"});
     expect_near(o.weights(), by_hand(7, 2 * ranks, 3));
@@ -58,12 +58,12 @@ TEST_F(RunRanks, ClippingIsThatOfTheJoinedBatch) {
   expect_near(done_on(2, two).weights(), done(one).weights());
 }
 
-TEST_F(RunRanks, AWeightGivenByTheModelIsSharedOverRanks) {
+TEST_F(RunRanks, F066_ddWeight_AWeightGivenByTheModelIsSharedOverRanks) {
   expect_near(done_on(2, {"model.weight=3", "data.samples=6"}).weights(),
               by_hand(6, 4));  // rank 1 has no row at last
 }
 
-TEST_F(RunRanks, TiedAndUnusedParameters) {
+TEST_F(RunRanks, F162_cxTied_F165_cxZerograd_TiedAndUnusedParameters) {
   const Overrides o = {"model.tied=true",
                        "model.unused=true",
                        "strategy.find_unused_parameters=true",
@@ -81,7 +81,7 @@ TEST_F(RunRanks, TiedAndUnusedParameters) {
   EXPECT_EQ(two.tree().at("state_dict/tied.weight"), two.tree().at("state_dict/linear.weight"));
 }
 
-TEST_F(RunRanks, AParameterWithoutGradientIsAnErrorThatNamesIt) {
+TEST_F(RunRanks, F086_fsDiverge_AParameterWithoutGradientIsAnErrorThatNamesIt) {
   const auto o = run_on(2, {"model.unused=true"});
   EXPECT_NE(o.report.exit_code, 0);
   bool named = false;
@@ -105,7 +105,7 @@ TEST_F(RunRanks, SmallBucketsChangeNothing) {
   EXPECT_EQ(below(whole.tree(), "state_dict/"), below(cut.tree(), "state_dict/")) << "bit for bit";
 }
 
-TEST_F(RunRanks, EveryRankDrawsItsOwnNumbersFromTheSameWeights) {
+TEST_F(RunRanks, F179_rpRankrng_EveryRankDrawsItsOwnNumbersFromTheSameWeights) {
   const Overrides noisy = {"model.noise=0.5", "trainer.max_epochs=2"};
   const auto a = done_on(2, noisy), b = done_on(2, noisy);
   EXPECT_EQ(below(a.tree(), "state_dict/"), below(b.tree(), "state_dict/"))
@@ -156,7 +156,7 @@ TEST_F(RunRanks, F053_lgRace_OneFolderOneWriter) {
 
 // ---- agreement
 
-TEST_F(RunRanks, OneRanksWishToStopStopsAllAfterTheSameStep) {
+TEST_F(RunRanks, F190_sgConsistent_OneRanksWishToStopStopsAllAfterTheSameStep) {
   for (int asks : {0, 1, 2}) {
     const auto o = done_on(3, {"model.stop_at=1", "model.only_rank=" + std::to_string(asks),
                                "data.samples=30", "trainer.max_epochs=3"});
@@ -186,7 +186,7 @@ TEST_F(RunRanks, InALongerWindowTheSkippedRowsAreLeftOut) {
 
 // ---- failure
 
-TEST_F(RunRanks, AnErrorOnOneRankEndsTheOthersWithAnErrorOfTheirOwn) {
+TEST_F(RunRanks, F057_ddDie_AnErrorOnOneRankEndsTheOthersWithAnErrorOfTheirOwn) {
   for (int culprit : {0, 2}) {
     const auto o = run_on(3, {"model.throw_at=1", "model.only_rank=" + std::to_string(culprit)});
     for (int r = 0; r < 3; ++r) {
@@ -199,14 +199,22 @@ TEST_F(RunRanks, AnErrorOnOneRankEndsTheOthersWithAnErrorOfTheirOwn) {
   }
 }
 
-// Each rank reads its own manifest only here; what a supervisor starts gets one text.
-TEST_F(RunRanks, RanksWithDifferentModelsAreRefusedBeforeTheFirstStep) {
-  other_on_rank_1 = {"model.unused=true"};
-  const auto o = run_on(2, {"model.classes=1"});
+TEST_F(RunRanks, F067_ddInit_RanksWithDifferentModelsAreRefusedBeforeTheFirstStep) {
+  const auto o = run_on(2, {"model.classes=1", "model.unused=true", "model.only_rank=1"});
   for (const auto& r : o.ranks) {
     EXPECT_EQ(r.code, lhost::Exit::failed);
     EXPECT_THAT(r.error, AllOf(HasSubstr("rank 0 has nothing more"),
                                HasSubstr("rank 1 has the model's \"unused.weight\"")));
+  }
+}
+
+// Each rank reads its own manifest only here and on several machines.
+TEST_F(RunRanks, F067_ddInit_RanksWithDifferentSettingsAreRefusedBeforeTheFirstStep) {
+  other_on_rank_1 = {"optimizer.lr=0.2"};
+  for (const auto& r : run_on(2, {}).ranks) {
+    EXPECT_EQ(r.code, lhost::Exit::failed);
+    EXPECT_THAT(r.error, AllOf(HasSubstr("rank 0 has [optimizer] lr = 0.1"),
+                               HasSubstr("rank 1 has [optimizer] lr = 0.2")));
   }
 }
 
@@ -217,7 +225,7 @@ TEST_F(RunRanks, CheckedCollectivesChangeNothing) {
 
 // ---- resume
 
-TEST_F(RunRanks, ResumedWithTheSameRanksItIsTheUninterruptedRun) {
+TEST_F(RunRanks, F174_rpRng_ResumedWithTheSameRanksItIsTheUninterruptedRun) {
   const Overrides rich = {"model.noise=0.2",        "model.count=true", "data.shuffle=true",
                           "optimizer.momentum=0.9", "data.samples=20",  "data.batch_size=3"};
   Overrides whole = rich, first = rich, second = rich;

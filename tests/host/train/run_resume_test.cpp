@@ -108,7 +108,7 @@ TEST_F(RunResume, F013_AtAnEpochsEnd) {
   }
 }
 
-TEST_F(RunResume, InMidEpochAfterASignal) {
+TEST_F(RunResume, F174_rpRng_InMidEpochAfterASignal) {
   for (int n : {0, 6, 13}) interrupted_is_whole("fit.batch_end", n);
 }
 
@@ -192,6 +192,24 @@ TEST_F(RunResume, F030_TheBestKAreThoseOfTheWholeRun) {
   EXPECT_EQ(resumed.result("/checkpoints/best/value"), "1.0");
 }
 
+TEST_F(RunResume, F031_ckForeign_ARunInAnotherFolderTouchesNoFileOfTheOldOne) {
+  namespace fs = std::filesystem;
+  done({"trainer.max_epochs=3", R"(checkpoint=[{use="torch",save_top_k=-1,save_last=true}])"});
+  const auto there = [&] {
+    std::map<std::string, std::pair<fs::file_time_type, std::string>> files;
+    for (const auto& e : fs::recursive_directory_iterator(folder / "runs/t"))
+      if (e.is_regular_file()) files[e.path()] = {e.last_write_time(), lhost::read_file(e.path())};
+    return files;
+  };
+  const auto before = there();
+  const std::string source = folder / "runs/t/version_0/checkpoints/epoch=1-step=8.ckpt";
+  ASSERT_EQ(before.count(source), 1u);
+  const Outcome o = done({"trainer.max_epochs=6", "run.name=other", "resume.from=\"" + source + "\"",
+                          R"(checkpoint=[{use="torch",save_top_k=1}])"});
+  EXPECT_THAT(o.files(), ElementsAre("epoch=5-step=24.ckpt"));
+  EXPECT_EQ(there(), before);
+}
+
 TEST_F(RunResume, BestIsTheBestFile) {
   const Overrides o = {
       "data.val_samples=2", "trainer.max_epochs=3",
@@ -203,7 +221,7 @@ TEST_F(RunResume, BestIsTheBestFile) {
   EXPECT_EQ(done(again).all("fit.epoch_start").at(0).epoch, 2);
 }
 
-TEST_F(RunResume, GrownMaxEpochsKeepTheScheduleAndSaySo) {
+TEST_F(RunResume, F019_ckTotal_GrownMaxEpochsKeepTheScheduleAndSaySo) {
   done({"trainer.max_epochs=1"});
   const Outcome o = done({"trainer.max_epochs=2", "resume.from=last"});
   EXPECT_EQ(o.result("/stages/fit/epochs"), "2");
@@ -258,7 +276,7 @@ TEST_F(RunResume, B103_LastOrBestWithoutAFileIsAnError) {
   }
 }
 
-TEST_F(RunResume, EveryMismatchIsListedAndNothingIsLoaded) {
+TEST_F(RunResume, F150_F161_EveryMismatchIsListedAndNothingIsLoaded) {
   done({"model.unused=true"});
   const std::string file = folder / "runs/t/version_0/checkpoints/last.ckpt";
   const Outcome o =
@@ -352,7 +370,7 @@ TEST_F(RunResume, TheCheckBeforeTrainingIsLeftOut) {
   for (const Event& e : o.events) EXPECT_FALSE(e.sanity);
 }
 
-TEST_F(RunResume, EarlyStoppingRemembersHowLongItWaits) {
+TEST_F(RunResume, F119_esState_EarlyStoppingRemembersHowLongItWaits) {
   const Overrides o = {"data.val_samples=2",
                        meddler(R"(event = "validate.start", act = "log", metric = "val_m", values = ["1"])"),
                        R"(callback+={use="early_stopping", monitor="val_m", mode="min", patience=3})"};

@@ -134,7 +134,7 @@ TEST_F(RunStages, ASplitOfDataThatHasValidationIsRefused) {
   EXPECT_THAT(o.report.error, HasSubstr("data.split"));
 }
 
-TEST_F(RunStages, ShufflingVisitsEverySampleOnceInAnotherOrderEachEpoch) {
+TEST_F(RunStages, F061_ddEpochseed_ShufflingVisitsEverySampleOnceInAnotherOrderEachEpoch) {
   const Outcome o = done({"data.samples=16", "data.batch_size=16", "data.shuffle=true",
                           "trainer.max_epochs=2", "model.trace=true"});
   const auto orders = batches(o, "training_step");

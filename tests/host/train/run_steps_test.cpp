@@ -33,7 +33,7 @@ TEST_F(RunSteps, B001_AccumulateThreeOfTenBatchesStepsAt2_5_8_9OfEachEpoch) {
   EXPECT_EQ(o.result("/stages/fit/samples"), "40");
 }
 
-TEST_F(RunSteps, B003_AWindowLongerThanTheEpochStepsOnItsLastBatch) {
+TEST_F(RunSteps, B003_F010_AWindowLongerThanTheEpochStepsOnItsLastBatch) {
   const Outcome o = done({"data.samples=6", "trainer.accumulate_grad_batches=4", "trainer.max_epochs=3"});
   EXPECT_THAT(stepping_batches(o), ElementsAre(2, 2, 2));
   ByHand hand;
@@ -115,7 +115,7 @@ TEST_F(RunSteps, ASkippedWindowSavesNothing) {
   EXPECT_THAT(first.files(), ElementsAre("epoch=0-step=3.ckpt"));
 }
 
-TEST_F(RunSteps, AParameterWithoutGradientIsNotTouched) {
+TEST_F(RunSteps, F165_cxZerograd_AParameterWithoutGradientIsNotTouched) {
   const Outcome o = done({"model.unused=true", "optimizer.momentum=0.9", "optimizer.weight_decay=0.1"});
   EXPECT_EQ(o.tree().at("state_dict/unused.weight"), "tensor2:32[2,]0000803f0000803f");  // still 1, 1
 }

@@ -39,7 +39,7 @@ struct Sight {
 };
 void PrintTo(const Sight& s, std::ostream* out) { *out << s.name; }
 class Detection : public testing::TestWithParam<Sight> {};
-TEST_P(Detection, SeesWhoMadeTheRanks) {
+TEST_P(Detection, F170_clTorchrun_SeesWhoMadeTheRanks) {
   const Seen seen = look(GetParam().environment, GetParam().spec);
   EXPECT_EQ(seen.best, GetParam().best);
   EXPECT_EQ(seen.scores.at(seen.best), GetParam().score);

@@ -53,7 +53,7 @@ TEST_P(Local, OneNodeIsMetOnItself) {
   EXPECT_EQ(w.master, "127.0.0.1");
 }
 TEST_P(Local, AutoIsOneRank) { EXPECT_EQ(world(wanted(1, 0), {}).env.world_size, 1); }
-TEST_P(Local, LeftOverRanksAreNotRead) {
+TEST_P(Local, F173_clStale_LeftOverRanksAreNotRead) {
   const World w =
       world(wanted(1, 2), {{"RANK", "3"}, {"WORLD_SIZE", "8"}, {"NODE_RANK", "5"}, {"MASTER_ADDR", "x"}});
   EXPECT_EQ(w.error, "");
@@ -234,7 +234,7 @@ TEST_F(Start, ForksRunAFunction) {
   EXPECT_EQ(dir_.read("out"), "rank 7\n");
 }
 
-TEST_F(Start, NoForkOfAProcessWithThreads) {
+TEST_F(Start, F070_ddFork_NoForkOfAProcessWithThreads) {
   std::atomic<bool> go{false};
   std::thread other([&] {
     while (!go) std::this_thread::yield();

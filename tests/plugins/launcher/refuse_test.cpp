@@ -20,7 +20,7 @@ struct Refusal {
 };
 void PrintTo(const Refusal& r, std::ostream* out) { *out << r.name; }
 class Refusals : public testing::TestWithParam<Refusal> {};
-TEST_P(Refusals, NameTheVariablesAndAWayOut) {
+TEST_P(Refusals, F167_clSlurm_NameTheVariablesAndAWayOut) {
   const Refusal& r = GetParam();
   const EnvironmentIs scope(r.environment);
   const Launcher l("launcher", r.launcher);

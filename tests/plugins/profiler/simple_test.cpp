@@ -94,7 +94,7 @@ TEST_F(Simple, UnknownAndUnopenedSpansAreIgnored) {
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 1) << table;
   EXPECT_THAT(table, HasSubstr("wall time 0.000 s"));
 }
-TEST_F(Simple, EachRankHasItsOwnFile) {
+TEST_F(Simple, F130_pfRank_EachRankHasItsOwnFile) {
   start(3);
   stop();
   EXPECT_TRUE(fs::exists(folder + "/profile.rank_3.txt"));

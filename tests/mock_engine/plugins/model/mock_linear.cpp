@@ -22,7 +22,7 @@ enum class Loss { cross_entropy, mse };
 struct Options {
   int64_t inputs = 2, classes = 2;
   Loss loss = Loss::cross_entropy;
-  double init = 0.1, weight = 0, noise = 0;
+  double init = 0.1, weight = 0, noise = 0, by_rank = 0;
   bool units = false, tied = false, unused = false, count = false, trace = false;
   int64_t throw_at = -1, nan_at = -1, skip_at = -1, sleep_ms = 0, stop_at = -1, only_rank = -1;
   bool bad_shape_loss = false, log_on_epoch = false;
@@ -46,8 +46,12 @@ struct Options {
     d(&Options::sleep_ms, "sleep_ms", "milliseconds that each training step takes").min(0);
     d(&Options::stop_at, "stop_at", "training step that asks to stop; -1 = none").min(-1);
     d(&Options::only_rank, "only_rank",
-      "throw_at, skip_at, stop_at, sleep_ms and log are for this rank; -1 = all")
+      "throw_at, skip_at, stop_at, sleep_ms, unused and log are for this rank; -1 = all")
         .min(-1);
+    d(&Options::by_rank, "by_rank",
+      "on rank r init, weight and the steps that count grows by are 1 + r * by_rank times as large; "
+      "evaluations log "
+      "count as val_count");
     d(&Options::bad_shape_loss, "bad_shape_loss", "return a loss of two elements");
     d(&Options::log_on_epoch, "log_on_epoch", "what `log` names is of the epoch, not of the step");
     d(&Options::log, "log", "names under which training steps log the loss as well");
@@ -69,6 +73,7 @@ class MockLinear : public lhost::Component {
     random_ = static_cast<const mock::RandomService*>(
         lhost::host->get_service(lhost::host, lhost::str(MOCK_RANDOM_SERVICE)));
     if (o.noise > 0 && !random_) throw lhost::Error(LH_UNIMPLEMENTED, "noise needs the mock engine");
+    if (o.by_rank != 0) factor_ = 1 + static_cast<double>(trainer_.rank()) * o.by_rank;
     // as in a state_dict: a module's own buffers before its children
     const uint32_t scale_unit = o.units ? 1 : LH_ROOT_UNIT, linear_unit = o.units ? 2 : LH_ROOT_UNIT;
     if (o.count) add("count", Tensor(Type::i64, {}), LH_ROOT_UNIT, LH_P_BUFFER, count_);
@@ -78,12 +83,12 @@ class MockLinear : public lhost::Component {
       add("scale.weight", ones, scale_unit, LH_P_TRAINABLE, scale_);
     }
     const Tensor w(Type::f32, {o.classes, o.inputs});
-    for (int64_t i = 0; i < w.numel(); ++i) w.set(i, o.init * static_cast<double>(i + 1));
+    for (int64_t i = 0; i < w.numel(); ++i) w.set(i, factor_ * o.init * static_cast<double>(i + 1));
     const auto weight_index = static_cast<uint32_t>(entries_.size());
     add("linear.weight", w, linear_unit, LH_P_TRAINABLE, weight_);
     add("linear.bias", Tensor(Type::f32, {o.classes}), linear_unit, LH_P_TRAINABLE, bias_);
     Tensor unused;
-    if (o.unused) {
+    if (o.unused && here()) {
       const Tensor ones(Type::f32, {2});
       ones.fill(1);
       add("unused.weight", ones, LH_ROOT_UNIT, LH_P_TRAINABLE, unused);
@@ -133,12 +138,12 @@ class MockLinear : public lhost::Component {
     expect_mode(LH_MODE_TRAIN, "training_step");
     trace("training_step" + indices(b));
     const int64_t step = calls_made_++;
-    const bool here = o_.only_rank < 0 || o_.only_rank == trainer_.rank();
+    const bool here = this->here();
     if (here && o_.sleep_ms) std::this_thread::sleep_for(std::chrono::milliseconds(o_.sleep_ms));
     if (here && step == o_.stop_at) trainer_.stop("told to stop");
     if (here && step == o_.throw_at)
       throw std::runtime_error("told to throw in training step " + std::to_string(step));
-    if (o_.count) count_.set(0, count_.get(0) + 1);
+    if (o_.count) count_.set(0, count_.get(0) + factor_);
     const Pass pass = forward(b);
     const double factor = step == o_.nan_at ? std::nan("") : 1.0;
     std::vector<double> dy;  // d loss / d y
@@ -150,7 +155,7 @@ class MockLinear : public lhost::Component {
       if (here)
         metrics_.log(id(name, o_.log_on_epoch ? LH_ON_EPOCH : 0), value, static_cast<double>(b.counted));
     out.loss = here && step == o_.skip_at ? nullptr : mock::handle(loss_);
-    out.weight = o_.weight;
+    out.weight = factor_ * o_.weight;
   }
   void evaluation_step(const lh_batch& b, const char* what) {
     expect_mode(LH_MODE_EVAL, what);
@@ -163,6 +168,7 @@ class MockLinear : public lhost::Component {
     const auto weight = static_cast<double>(b.counted);
     lhost::check(lhost::detail::metrics_service->log(run_, id("val_loss"), mock::handle(value), weight));
     metrics_.log(id("val_acc"), accuracy(pass.y, label), weight);
+    if (o_.count && o_.by_rank != 0) metrics_.log(id("val_count"), count_.get(0), weight);
   }
   lh_tensor* const* predict_step(const lh_batch& b) {
     expect_mode(LH_MODE_EVAL, "predict_step");
@@ -191,6 +197,7 @@ class MockLinear : public lhost::Component {
     if (flags != LH_P_BUFFER) unit_params_[unit].push_back(param_count());
     entries_.push_back({name, t, unit, flags, param_count()});
   }
+  bool here() const { return o_.only_rank < 0 || o_.only_rank == trainer_.rank(); }
   void trace(const std::string& line) const {
     if (o_.trace) lhost::log(LH_LOG_INFO, line);
   }
@@ -331,6 +338,7 @@ class MockLinear : public lhost::Component {
   }
 
   Options o_;
+  double factor_ = 1;  // of by_rank
   lh_run* run_;
   lhost::Metrics metrics_;
   lhost::Trainer trainer_;
