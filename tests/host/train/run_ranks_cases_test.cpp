@@ -166,7 +166,6 @@ TEST_F(RanksCases, F178_rpSanity_TheCheckBeforeTrainingLeavesNothingOnAnyRank) {
   };
   const auto none = with("0"), two = with("2");
   EXPECT_EQ(below(two.tree(), "state_dict/"), below(none.tree(), "state_dict/"));
-  EXPECT_EQ(below(two.tree(), "lhost/r"), below(none.tree(), "lhost/r")) << "the streams of both ranks";
   ASSERT_EQ(two.records.size(), none.records.size());
   for (size_t i = 0; i < none.records.size(); ++i) EXPECT_EQ(two.records[i].values, none.records[i].values);
 }
