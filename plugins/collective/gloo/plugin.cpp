@@ -35,9 +35,7 @@ struct Options {
     d(&Options::interface, "interface",
       "network interface between machines; empty: the one that leads to rank 0");
     d(&Options::cross_memory, "cross_memory",
-      "ranks of one machine read large messages from each other's memory, where the system permits it; "
-      "false: "
-      "all goes over TCP");
+      "ranks of one machine read large messages from each other's memory, if permitted; false: TCP alone");
   }
 };
 
@@ -55,7 +53,7 @@ class GlooPending final : public Pending {
 
 class Gloo final : public lhost_collective::Transport {
  public:
-  static constexpr const char* summary = "processes over TCP, by gloo; CPU tensors";
+  static constexpr const char* summary = "processes over TCP and each other's memory, by gloo; CPU tensors";
   explicit Gloo(const Options& o) : options_(o) {}
   ~Gloo() override {
     if (queue_) queue_->stop();

@@ -338,7 +338,10 @@ lhost::Plan plan_of_rank(const std::string& manifest, std::vector<std::string> o
   for (const char* more :
        {"strategy.use=\"ddp\"", "collective.use=\"threads\"", "collective.timeout=\"10s\""})
     overrides.insert(overrides.begin(), more);
-  if (rank > 0) overrides.push_back("callback[0].path=\"events_" + std::to_string(rank) + ".txt\"");
+  if (rank > 0) {
+    const std::string events = fs::path(manifest).replace_filename("events_" + std::to_string(rank) + ".txt");
+    overrides.push_back("callback[0].path=\"" + events + "\"");
+  }
   lhost::Plan plan = lhost::resolve(
       lhost::input_for(manifest, overrides, {LHOST_TEST_MOCK "/plugins", LHOST_TEST_FIXTURES "/train"}),
       false);
