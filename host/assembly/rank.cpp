@@ -4,6 +4,7 @@
 #include "base/terminal.hpp"
 #include "train/trainer.hpp"
 
+#include <csignal>
 #include <optional>
 
 namespace lhost {
@@ -74,6 +75,8 @@ std::unique_ptr<Run> prepare(const Plan& plan, const Settings& settings, const E
 }  // namespace
 
 RunResult run_rank(const Plan& plan, const ExecuteOptions& options, Launcher launcher, const Member& me) {
+  // A collective may write to a rank that is gone, from its first word to its last: an error of the write, not the end.
+  if (me.env.world_size > 1) std::signal(SIGPIPE, SIG_IGN);
   const Settings settings = settings_of(plan);
   if (me.env.rank > 0) Terminal::get().mute();
   Place place = me.place ? *me.place : me.env.rank == 0 ? find_resume(plan, settings) : Place{};

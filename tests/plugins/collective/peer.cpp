@@ -5,6 +5,7 @@
 #define LHOST_TEST_TRANSPORT "gloo"
 #include "rig.hpp"
 
+#include <csignal>
 #include <cstdio>
 
 namespace {
@@ -24,6 +25,7 @@ void reduce(Rank& r, bool stop) {
 
 int main(int, char** argv) {
   offer_services();
+  std::signal(SIGPIPE, SIG_IGN);  // as in every rank of the host
   Where w;
   w.rank = std::stol(argv[1]);
   w.size = std::stol(argv[2]);
