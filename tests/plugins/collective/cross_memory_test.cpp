@@ -2,6 +2,8 @@
 // process that has given up, is another one, or is elsewhere.
 #include "cross_memory.hpp"
 
+#include "support/process_memory.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,6 +83,9 @@ struct CrossMemory : testing::Test {
     for (int r = 0; r < 2; ++r)
       links.push_back(std::make_unique<CrossMemoryLink>(std::make_unique<WireLink>(wires, r), true));
     for (size_t i = 0; i < kLarge; ++i) data[i] = static_cast<char>(i * 31 + i / 977);
+  }
+  void SetUp() override {
+    if (!lhost_test::process_memory_can_be_read()) GTEST_SKIP() << lhost_test::kNoProcessMemory;
   }
   std::vector<CrossMemoryLink::Card> cards() const { return {links[0]->card(), links[1]->card()}; }
   void meet() {

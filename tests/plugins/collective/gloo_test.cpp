@@ -1,5 +1,6 @@
 // The transport "gloo": meeting, networks, processes that die.
 #include "model.hpp"
+#include "support/process_memory.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -80,6 +81,9 @@ class Peer {
 
 // Reductions of 400 kB by processes that read each other's memory, or do not.
 struct GlooProcesses : testing::TestWithParam<bool> {
+  void SetUp() override {
+    if (GetParam() && !process_memory_can_be_read()) GTEST_SKIP() << kNoProcessMemory;
+  }
   static std::vector<std::unique_ptr<Peer>> peers(const std::vector<bool>& cross_memory,
                                                   const std::string& last, const std::string& seconds) {
     const int64_t port = free_port(), n = static_cast<int64_t>(cross_memory.size());
@@ -139,6 +143,7 @@ TEST_P(GlooProcesses, WhoIsStoppedIsNamedAtTheTimeLimit) {
 }
 
 TEST(GlooMemory, OneThatIsNotReadHasAllOfItOverTcpAndTheOthersDoNot) {
+  if (!process_memory_can_be_read()) GTEST_SKIP() << kNoProcessMemory;
   const auto all = GlooProcesses::peers({true, false, true}, "reduce", "20");
   EXPECT_THAT(GlooProcesses::start(all), testing::ElementsAre("ranks [0, 2] read each other's memory\n", "",
                                                               "ranks [0, 2] read each other's memory\n"));
