@@ -5,6 +5,8 @@
 #include "base/text.hpp"
 #include "train/trainer.hpp"
 
+#include <set>
+
 namespace lhost {
 
 int Trainer::signal_seen() const {
@@ -39,16 +41,24 @@ void Trainer::agree() {
 
 namespace {
 
-// What the run computes, in the words of the manifest. Its other tables can differ from machine to machine: folders,
-// interfaces, the place of the data.
+// What the run computes, in the words of the manifest. The rest can differ from machine to machine: folders, interfaces,
+// the place of the data, how many devices and cores there are.
+bool computes(const std::string& table, const std::string& key) {
+  static const std::set<std::string> tables = {"trainer", "strategy",  "precision",
+                                               "model",   "optimizer", "scheduler"};
+  const size_t start = table.find_first_not_of('[');
+  const std::string name = table.substr(start, table.find_first_of(".]", start) - start);
+  if (name == "run") return key == "seed";
+  if (name == "trainer" && (key == "devices" || key == "threads")) return false;
+  return tables.count(name) > 0;
+}
+
 std::string settings_alike(const std::string& manifest) {
-  std::string out, table;
+  std::string out, table = "[]";
   for (const std::string& line : split(manifest, '\n')) {
-    if (!line.empty() && line[0] == '[') table = line;
-    if (line.empty() || line == table) continue;
-    const bool all = table == "[trainer]" || table == "[strategy]" || table == "[precision]" ||
-                     table == "[model]" || table == "[optimizer]" || table == "[scheduler]";
-    if (all || (table == "[run]" && line.rfind("seed ", 0) == 0)) out += table + " " + line + "\n";
+    if (line.empty()) continue;
+    if (line[0] == '[') table = line;
+    else if (computes(table, line.substr(0, line.find(' ')))) out += table + " " + line + "\n";
   }
   return out;
 }

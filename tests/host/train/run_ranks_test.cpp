@@ -216,6 +216,17 @@ TEST_F(RunRanks, F067_ddInit_RanksWithDifferentSettingsAreRefusedBeforeTheFirstS
     EXPECT_THAT(r.error, AllOf(HasSubstr("rank 0 has [optimizer] lr = 0.1"),
                                HasSubstr("rank 1 has [optimizer] lr = 0.2")));
   }
+  other_on_rank_1 = {"run.seed=7"};
+  for (const auto& r : run_on(2, {}).ranks) EXPECT_THAT(r.error, HasSubstr("rank 1 has [run] seed = 7"));
+  const std::string group = "optimizer.group=[{match=\"linear.bias\",lr=";
+  other_on_rank_1 = {group + "0.3}]"};
+  for (const auto& r : run_on(2, {group + "0.2}]"}).ranks)
+    EXPECT_THAT(r.error, HasSubstr("rank 1 has [[optimizer.group]] lr = 0.3"));
+}
+
+TEST_F(RunRanks, WhatDependsOnTheMachineMayDiffer) {
+  other_on_rank_1 = {"trainer.threads=2", "trainer.devices=\"auto\"", "collective.connect_timeout=\"1m\""};
+  for (const auto& r : run_on(2, {}).ranks) EXPECT_EQ(r.code, lhost::Exit::done) << r.error;
 }
 
 TEST_F(RunRanks, CheckedCollectivesChangeNothing) {
