@@ -14,7 +14,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROWS, SIDE = 8192, 32  # random images: what is learnt does not matter, that all programs learn the same does
-SIZES = (SIDE * SIDE, 1024, 1024, 10)
+# Models by the name that work.py knows them under, and their tables in a manifest.
+MLP, CONVNET = "mlp-1024-1024-1024-10", "convnet-32-64"
+MODELS = {MLP: f'use = "mlp"\ninputs = {SIDE * SIDE}\nhidden = [1024, 1024]\n',
+          CONVNET: 'use = "convnet"\nwidths = [32, 64]\n'}
 SAME, CHECKED_STEPS = 1e-4, 20
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -103,21 +106,23 @@ class RankRows:
             self.idx = make_data(self.folder)
         return self.idx
 
-    def lhost_ranks(self, name, batch, ranks, *overrides, strategy="ddp"):
+    def lhost_ranks(self, name, model, batch, ranks, *overrides, strategy="ddp"):
         images, labels = self.data()
-        manifest = self.folder / (name.replace(" ", "-").replace(",", "") + f"-{batch}.toml")
-        manifest.write_text(f'extends = "{HERE}/step.toml"\ncheckpoint = []\nlogger = []\n'
-                            f'[run]\nname = "bench"\ndir = "{self.folder}/runs-{manifest.stem}"\n'
-                            f'[trainer]\nmax_steps = -1\nmax_epochs = -1\ndevices = {ranks}\n'
-                            f'[model]\ninputs = {SIZES[0]}\nhidden = {list(SIZES[1:-1])}\n'
-                            f'[data]\ntrain = {{ images = "{images}", labels = "{labels}" }}\nscale = {1 / 256}\n'
-                            f'batch_size = {batch}\n' + (f'[strategy]\nuse = "{strategy}"\n' if ranks > 1 else "") +
+        manifest = self.folder / (name.replace(" ", "-").replace(",", "") + f"-{model}-{batch}.toml")
+        manifest.write_text(f'checkpoint = []\nlogger = []\n'
+                            f'[run]\nname = "bench"\ndir = "{self.folder}/runs-{manifest.stem}"\nseed = 42\n'
+                            f'[trainer]\nmax_steps = -1\nmax_epochs = -1\ndevices = {ranks}\nthreads = 1\n'
+                            f'num_sanity_val_steps = 0\nlog_every_n_steps = 0\n'
+                            f'[model]\n{MODELS[model]}'
+                            f'[data]\nuse = "idx"\ntrain = {{ images = "{images}", labels = "{labels}" }}\n'
+                            f'scale = {1 / 256}\nbatch_size = {batch}\nshuffle = false\ndrop_last = true\n'
+                            f'[optimizer]\nuse = "sgd"\nlr = 0.1\nmomentum = 0.9\n' +
+                            (f'[strategy]\nuse = "{strategy}"\n' if ranks > 1 else "") +
                             f'[[callback]]\n{self.fixture("bench.pace")}')
         return name, [str(self.build / "bin/lhost"), "run", "-q", str(manifest), *overrides], ()
 
-    def lightning_ranks(self, name, batch, ranks, mode="default", strategy="ddp"):
-        argv = [self.python, str(HERE / "peers/lightning_ranks.py"), *self.data(), str(batch),
-                "-".join(str(n) for n in SIZES), mode, str(ranks), strategy if ranks > 1 else "auto",
+    def lightning_ranks(self, name, model, batch, ranks, mode="default", strategy="ddp"):
+        argv = [self.python, str(HERE / "peers/lightning_ranks.py"), *self.data(), str(batch), model, mode, str(ranks), strategy if ranks > 1 else "auto",
                 str(self.folder / "lightning")]
         return name, argv, ("torch", "lightning")
 
@@ -125,15 +130,17 @@ class RankRows:
         return RankProgram(name, argv, self.folder, self.env)
 
     def c15(self):
-        """Steps of an MLP 1024-1024-1024-10 on 1 and 2 ranks of one thread, batch 32 and 512 a rank, SGD."""
-        for batch in (32, 512):
-            print(f"  batch {batch} a rank", flush=True)
-            makers = [self.lhost_ranks("lhost 1", batch, 1), self.lhost_ranks("lhost 2", batch, 2),
-                      self.lhost_ranks("lhost 2 again", batch, 2),
-                      self.lightning_ranks("Lightning 1", batch, 1), self.lightning_ranks("Lightning 2", batch, 2),
-                      self.lightning_ranks("Lightning tuned 1", batch, 1, "tuned"),
-                      self.lightning_ranks("Lightning tuned 2", batch, 2, "tuned")]
-            self.report_c15(f"C15-{batch}", self.measure_ranks(f"C15-{batch}", makers))
+        """Steps of an MLP 1024-1024-1024-10 and of the convnet 32-64 on 1 and 2 ranks of one thread, SGD."""
+        for model, batch in ((MLP, 32), (MLP, 512), (CONVNET, 64)):
+            print(f"  {model}, batch {batch} a rank", flush=True)
+            makers = [self.lhost_ranks("lhost 1", model, batch, 1), self.lhost_ranks("lhost 2", model, batch, 2),
+                      self.lhost_ranks("lhost 2 again", model, batch, 2),
+                      self.lightning_ranks("Lightning 1", model, batch, 1),
+                      self.lightning_ranks("Lightning 2", model, batch, 2),
+                      self.lightning_ranks("Lightning tuned 1", model, batch, 1, "tuned"),
+                      self.lightning_ranks("Lightning tuned 2", model, batch, 2, "tuned")]
+            row = f"C15-{model}-{batch}"
+            self.report_c15(row, self.measure_ranks(row, makers))
 
     def measure_ranks(self, row, makers):
         programs = []
@@ -190,11 +197,11 @@ class RankRows:
 
     def c12_ranks(self):
         """Start of two ranks: wall seconds from exec to the end of the first step, files cached."""
-        makers = [self.lhost_ranks("lhost ddp_spawn", 32, 2, strategy="ddp_spawn"),
-                  self.lhost_ranks("lhost ddp_spawn again", 32, 2, strategy="ddp_spawn"),
-                  self.lhost_ranks("lhost ddp", 32, 2), self.lhost_ranks("lhost 1", 32, 1),
-                  self.lightning_ranks("Lightning ddp_spawn", 32, 2, strategy="ddp_spawn"),
-                  self.lightning_ranks("Lightning ddp", 32, 2)]
+        makers = [self.lhost_ranks("lhost ddp_spawn", MLP, 32, 2, strategy="ddp_spawn"),
+                  self.lhost_ranks("lhost ddp_spawn again", MLP, 32, 2, strategy="ddp_spawn"),
+                  self.lhost_ranks("lhost ddp", MLP, 32, 2), self.lhost_ranks("lhost 1", MLP, 32, 1),
+                  self.lightning_ranks("Lightning ddp_spawn", MLP, 32, 2, strategy="ddp_spawn"),
+                  self.lightning_ranks("Lightning ddp", MLP, 32, 2)]
         makers = self.available(makers)
         seconds = {name: [] for name, _ in makers}
         for i in range(-1, 4 if self.short else 8):  # the first round warms the page cache

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
 namespace {
 
 using e2e::File;
@@ -124,6 +126,26 @@ TEST_F(RankProcesses, F069_ddSpawn_ReportOfAnEmbeddedRunHasWhatRankZeroKnows) {
   for (const char* metric : {"loss", "val_loss", "val_acc", "test_acc"})
     EXPECT_EQ(r.metrics.count(metric), 1u) << metric;
   EXPECT_NE(r.best_checkpoint, "");
+}
+
+// Activations of 4 MiB come and go in every step. Given back to the system, each step faults 3 000 pages in again.
+TEST_F(RankProcesses, KeepTheirMemoryFromStepToStep) {
+  const auto faults_of = [&](int64_t steps, const std::string& strategy) {
+    const auto faults = [] {
+      rusage children{};
+      getrusage(RUSAGE_CHILDREN, &children);
+      return children.ru_minflt;
+    };
+    const auto before = faults();
+    run("ranks", {"trainer.devices=2", "strategy.use=" + strategy, "trainer.max_epochs=-1",
+                  "trainer.max_steps=" + std::to_string(steps), "trainer.limit_val_batches=0",
+                  "model={use = \"convnet\", widths = [64, 64]}", "data.batch_size=256", "checkpoint=[]",
+                  "logger=[]"});
+    return faults() - before;
+  };
+  for (const char* strategy : {"ddp", "ddp_spawn"})
+    EXPECT_LT((faults_of(22, strategy) - faults_of(2, strategy)) / (20 * 2), 400)
+        << strategy;  // on two ranks
 }
 
 }  // namespace

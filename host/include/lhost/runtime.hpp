@@ -35,6 +35,7 @@ struct RunReport {
   std::string best_checkpoint;            // path; empty = none
 };
 
+// From here on malloc keeps freed memory for later steps (mallopt: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD of this process).
 RunReport run_manifest(const RunOptions&);
 
 // Only the checks that run_manifest makes before anything is started.

@@ -1,6 +1,6 @@
 """A LightningModule on one or two ranks, rank 0 paced by driver.py through BENCH_PIPE; ../ranks.py makes the data.
 Each rank gets its share of every global batch as ready tensors, which is less work than a DataLoader with a sampler.
-usage: lightning_ranks.py <images> <labels> <batch> <sizes, 1024-1024-10> <default|tuned> <ranks> <auto|ddp|ddp_spawn> <folder>
+usage: lightning_ranks.py <images> <labels> <batch> <model, as mlp-1024-1024-10 or convnet-32-64> <default|tuned> <ranks> <auto|ddp|ddp_spawn> <folder>
 tuned: barebones, fused optimizer, gradients are views of the buckets, the graph is static"""
 import gzip
 import logging
@@ -14,7 +14,7 @@ import lightning as L  # noqa: E402
 import torch  # noqa: E402
 from lightning.pytorch.strategies import DDPStrategy  # noqa: E402
 from pace import Pace  # noqa: E402
-from work import net, optimizer, prepare  # noqa: E402
+from work import make, optimizer, prepare  # noqa: E402
 
 CHECKED_STEPS = 20  # as in ../ranks.py
 
@@ -58,10 +58,10 @@ class Batches:
                     return
 
 
-class Mlp(L.LightningModule):
-    def __init__(self, sizes, fused):
+class Classifier(L.LightningModule):
+    def __init__(self, model, fused):
         super().__init__()
-        self.net, self.fused, self.loss, self.pace = net(sizes), fused, None, None
+        self.net, self.fused, self.loss, self.pace = make(model), fused, None, None
 
     def training_step(self, batch, index):
         x, y = batch
@@ -77,9 +77,9 @@ class Mlp(L.LightningModule):
 
 
 def main():
-    images, labels, size, sizes, mode, ranks, strategy, folder = sys.argv[1:9]
+    images, labels, size, model, mode, ranks, strategy, folder = sys.argv[1:9]
     prepare()
-    module = Mlp([int(n) for n in sizes.split("-")], mode == "tuned")
+    module = Classifier(model, mode == "tuned")
     batches = Batches(images, labels, int(size))
     batches.module = module
     options = {"max_epochs": 1, "accelerator": "cpu", "devices": int(ranks), "strategy": strategy}

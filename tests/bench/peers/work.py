@@ -25,6 +25,25 @@ def net(sizes=(64, 128, 10)):
     return torch.nn.Sequential(*layers[:-1])
 
 
+def convnet(widths, side=32, classes=10):
+    """models/convnet, for rows of side x side pixels"""
+    torch.manual_seed(42)
+    layers, channels = [torch.nn.Unflatten(1, (1, side, side))], 1
+    for width in widths:
+        layers += [torch.nn.Conv2d(channels, width, 3, padding=1, bias=False), torch.nn.BatchNorm2d(width),
+                   torch.nn.ReLU(), torch.nn.MaxPool2d(2)]
+        channels = width
+    layers += [torch.nn.AdaptiveAvgPool2d(2), torch.nn.Flatten(), torch.nn.Dropout(0.0),
+               torch.nn.Linear(channels * 4, classes)]
+    return torch.nn.Sequential(*layers)
+
+
+def make(model):
+    """mlp-64-128-10 or convnet-32-64"""
+    kind, *numbers = model.split("-")
+    return {"mlp": net, "convnet": convnet}[kind]([int(n) for n in numbers])
+
+
 def optimizer(name, fused, params):
     kind = {"sgd": lambda **k: torch.optim.SGD(params, lr=0.1, momentum=0.9, **k),
             "adamw": lambda **k: torch.optim.AdamW(params, lr=1e-3, weight_decay=0.01, **k)}[name]
