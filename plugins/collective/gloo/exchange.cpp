@@ -19,6 +19,11 @@ void copy(void* to, const void* from, size_t bytes) {
 
 }  // namespace
 
+// A small sum in one exchange has half the latency of two.
+bool is_one_step(const Call& c) {
+  return (c.kind != Kind::all_reduce && c.kind != Kind::reduce) || c.bytes() <= kSmall;
+}
+
 template <class F>
 void Exchange::others(F f) const {
   const size_t n = group_->size();
@@ -49,9 +54,6 @@ void Exchange::clear() noexcept {
   pieces_.clear();
 }
 
-// Everything in one exchange: half the latency of two.
-bool Exchange::whole() const { return call_.bytes() <= kSmall; }
-
 // What rank r adds up. The parts of an all_reduce are equal but for the end.
 Exchange::Part Exchange::part(size_t r) const {
   const size_t bytes = call_.bytes();
@@ -70,7 +72,7 @@ void Exchange::begin(const Group& group, const Call& call) {
   switch (call.kind) {
     case Kind::all_reduce:
     case Kind::reduce:
-      return whole() ? begin_whole() : begin_parts();
+      return is_one_step(call_) ? begin_whole() : begin_parts();
     case Kind::reduce_scatter:
       return begin_parts();
     case Kind::broadcast:
@@ -149,7 +151,7 @@ void Exchange::finish_all() {
 void Exchange::finish() {
   const size_t bytes = call_.bytes(), me = group_->me;
   if (!pieces_.empty()) {
-    if (call_.kind != Kind::reduce_scatter && whole()) finish_whole();
+    if (call_.kind != Kind::reduce_scatter && is_one_step(call_)) finish_whole();
     else finish_parts();
   }
   finish_all();

@@ -18,6 +18,10 @@ struct Group {
 // A message that the caller's thread sends itself; an all_reduce of it is one exchange of everything.
 constexpr size_t kSmall = 16 * 1024;
 
+// Everything is posted by begin. Of calls with a second step that one is posted by finish, and messages of one tag are
+// paired in the order of posting: finish has to come in the order of issue then.
+bool is_one_step(const lhost_collective::Call&);
+
 class Exchange {
  public:
   explicit Exchange(std::unique_ptr<Batch> batch) : batch_(std::move(batch)) {}
@@ -39,7 +43,6 @@ class Exchange {
   size_t recv(size_t r, int tag, void* data, size_t bytes);
   char* scratch(size_t bytes);
   Part part(size_t r) const;
-  bool whole() const;
 
   void begin_whole();
   void begin_parts();

@@ -69,13 +69,14 @@ void Queue::stop() noexcept {
   watchdog_.join();
 }
 
-// Messages that the connections' buffers take at once.
+// Messages that the connections' buffers take at once. Their waits come in any order, so there is no second step.
 bool Queue::direct(const Operation& o) const {
   if (pair(o.call.kind)) return true;
   const bool first =
       queue_.empty() && std::none_of(running_.begin(), running_.end(),
                                      [](const OperationPtr& r) { return r->state == State::queued; });
-  return first && o.call.bytes() * o.group->size() <= 4 * kSmall && !(native_ && has_native(o));
+  return first && is_one_step(o.call) && o.call.bytes() * o.group->size() <= 4 * kSmall &&
+         !(native_ && has_native(o));
 }
 
 OperationPtr Queue::issue(std::shared_ptr<const Group> group, const Call& call, int64_t timeout_ns) {

@@ -171,6 +171,54 @@ TEST_P(Ranks, SeveralCallsMayBeOnTheirWay) {
   });
 }
 
+// Of sizes about the limits up to which a call is one exchange, and is posted by the thread that issues it.
+constexpr int64_t kAboutLimits[] = {3, 4096, 4097, 5000, 8192, 8193, 50000};
+
+TEST_P(Ranks, TwoReductionsOfAnySizesMayBeWaitedForInAnyOrder) {
+  world.run([&](Rank& r) {
+    uint32_t seed = 0;
+    for (const int64_t first : kAboutLimits)
+      for (const int64_t second : kAboutLimits)
+        for (const int order : {0, 1, 2}) {  // as issued, reversed, another one on each rank
+          const uint32_t s = seed += 2;
+          const Tensor a = numbers(kFloat32, first, r.where.rank, s),
+                       b = numbers(kFloat32, second, r.where.rank, s + 1);
+          const Work works[] = {r.start(r.plugin->all_reduce, &a, &a, {}),
+                                r.start(r.plugin->all_reduce, &b, &b, {})};
+          const bool reversed = order == 1 || (order == 2 && r.where.rank % 2 == 1);
+          works[reversed ? 1 : 0].wait();
+          works[reversed ? 0 : 1].wait();
+          EXPECT_TRUE(a.bytes() == reduced(kFloat32, first, n, s, LH_REDUCE_SUM))
+              << first << " before " << second << ", order " << order;
+          EXPECT_TRUE(b.bytes() == reduced(kFloat32, second, n, s + 1, LH_REDUCE_SUM))
+              << second << " after " << first << ", order " << order;
+        }
+  });
+}
+
+TEST_P(Ranks, ReductionsToDifferentRootsMayBeWaitedForInAnyOrder) {
+  world.run([&](Rank& r) {
+    for (const int64_t size : kAboutLimits) {
+      const int64_t me = r.where.rank;
+      std::vector<Tensor> in, out;
+      std::vector<Work> works;
+      for (int64_t i = 0; i < 2 * n; ++i) {
+        in.push_back(numbers(kFloat32, size, me, static_cast<uint32_t>(i)));
+        out.emplace_back(kFloat32, size);
+      }
+      for (int64_t i = 0; i < 2 * n; ++i) {
+        const auto k = static_cast<size_t>(i);
+        works.push_back(r.start(r.plugin->reduce, &in[k], me == i % n ? &out[k] : nullptr, {.root = i % n}));
+      }
+      for (int64_t i = 2 * n; i-- > 0;) works[static_cast<size_t>(me % 2 ? i : 2 * n - 1 - i)].wait();
+      for (int64_t i = me; i < 2 * n; i += n)
+        EXPECT_TRUE(out[static_cast<size_t>(i)].bytes() ==
+                    reduced(kFloat32, size, n, static_cast<uint32_t>(i), LH_REDUCE_SUM))
+            << "size " << size << " root " << me;
+    }
+  });
+}
+
 TEST_P(Ranks, AWorkThatNobodyWaitsForHoldsNobodyUp) {
   world.run([&](Rank& r) {
     const Tensor a = numbers(kFloat32, 5, r.where.rank, 1), b = numbers(kFloat32, 50000, r.where.rank, 2);
